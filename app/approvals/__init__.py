@@ -1,0 +1,1 @@
+"""Signals, proposals, decisions. Knows no model and no network."""

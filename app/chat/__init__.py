@@ -1,0 +1,1 @@
+"""Conversations: messages as a tree, the turn loop, context building."""

@@ -1,0 +1,1 @@
+"""Developer mode: the only way to the weights."""

@@ -1,0 +1,1 @@
+"""Everything that touches a model: bases, engine, training, gate, lineage."""

@@ -1,0 +1,1 @@
+"""What is on disk: objects, refs, audit log, database. One writer."""
