@@ -1,0 +1,1 @@
+"""Markdown of answers: parsing, streaming and colouring. Nothing here loads a resource."""
