@@ -1,0 +1,1 @@
+"""Programs for those who work on Ownmind; never imported by the app."""
