@@ -1,0 +1,1 @@
+"""Child processes: one small framed protocol, one supervisor, nothing about models."""
