@@ -24,8 +24,8 @@ from app.events import Events
 from app.learning.api import (
     CardChanged,
     CardView,
-    Lesson,
     LearningEvent,
+    Lesson,
     LessonView,
     Resolution,
     Taught,
