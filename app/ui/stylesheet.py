@@ -26,6 +26,9 @@ QLabel[role="page"] { font-weight: 600; font-size: 20px; }
 QLabel[role="good"] { color: @accent; }
 QLabel[role="warn"] { color: @warn; }
 QLabel[role="bad"] { color: @bad; }
+QLabel[tone="good"] { color: @accent; }
+QLabel[tone="warn"] { color: @warn; }
+QLabel[tone="bad"] { color: @bad; }
 
 QFrame[box="side"] { background: @side; border: none; border-right: 1px solid @line; }
 QFrame[box="panel"] { background: @bg; border: none; border-left: 1px solid @line; }
