@@ -143,6 +143,7 @@ class ApprovalCard(QFrame):
     def _arrange(self, *, line: bool) -> None:
         """Put the buttons beside the title of a one-line card, else at the foot."""
         px = self._theme.px
+        self.buttons.set_inline(line)
         if line:
             self._head.addWidget(self.buttons)
         else:
@@ -162,7 +163,7 @@ class ApprovalCard(QFrame):
     def _restyle(self) -> None:
         px = self._theme.px
         self._column.setSpacing(px(8))
-        self._top.setSpacing(px(1))
+        self._top.setSpacing(px(4))
         self._render()
 
     # --- showing ----------------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ class CardButtons(QWidget):
         self._actions: tuple[Action, ...] = ()
         self._buttons: list[_ActButton] = []
         self._usable = True
+        self._inline = False
         self.aside = Label(role="small")
         self.more = Button(theme, kind=Kind.ICON, icon="more", name="More choices")
         self.more.setParent(self)
@@ -115,5 +116,11 @@ class CardButtons(QWidget):
         corner = self.more.rect().bottomRight() if right else self.more.rect().bottomLeft()
         self.menu.popup(self.more.mapToGlobal(corner))
 
+    def set_inline(self, inline: bool) -> None:
+        """Say whether the row stands beside a line of words, without room above it."""
+        self._inline = inline
+        self._restyle()
+
     def _restyle(self) -> None:
         self._row.setSpacing(self._theme.px(8))
+        self._row.setContentsMargins(0, 0 if self._inline else self._theme.px(4), 0, 0)

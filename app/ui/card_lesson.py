@@ -75,9 +75,9 @@ class LessonBlock(QFrame):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._column.setContentsMargins(px(12), px(9), px(12), px(10))
-        self._column.setSpacing(0)
-        self.answered.setContentsMargins(0, px(6), 0, 0)
+        self._column.setContentsMargins(px(12), px(9), px(12), px(6))
+        self._column.setSpacing(px(2))
+        self.answered.setContentsMargins(0, px(2), 0, 0)
 
 
 class ConflictBlock(LessonBlock):
