@@ -186,9 +186,10 @@ def read_lock() -> dict[str, str]:
     for line in LOCK_FILE.read_text("utf-8").splitlines():
         if line.startswith("## "):
             name = line[3:].split(":")[0]
+            sections[name] = []
         elif line and not line.startswith("#"):
-            sections.setdefault(name, []).append(line)
-    return {name: "\n".join(pins) + "\n" for name, pins in sections.items()}
+            sections[name].append(line)
+    return {name: "".join(f"{line}\n" for line in pins) for name, pins in sections.items()}
 
 
 def steps(*, develop: bool, offscreen: bool) -> list[Step]:
@@ -201,8 +202,8 @@ def steps(*, develop: bool, offscreen: bool) -> list[Step]:
     packages = pins["runtime"] + pins["train"] + pins["apple"]
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     plan = [
-        Step(f"libraries-{screen}", "Checking system libraries", "1", lambda: require_libraries(offscreen=offscreen)),
         Step("environment", "Creating .venv", environment + pins["tools"], lambda: make_environment(pins["tools"])),
+        Step(f"libraries-{screen}", "Checking system libraries", "1", lambda: require_libraries(offscreen=offscreen)),
         Step("packages", "Installing packages (some minutes)", packages, lambda: pip_pins(packages, torch_index)),
         Step("engine", "Building llama.cpp (some minutes)", pins["built"] + cmake, lambda: build(pins["built"], cmake)),
         Step("models", "Installing models", pins["alone"], lambda: pip_pins(pins["alone"], "", "--no-deps")),
@@ -247,6 +248,8 @@ def build(pins: str, cmake: str) -> None:
 
 def pip_pins(pins: str, index: str, *options: str) -> None:
     """Install these pins; markers choose among them. ``index`` is one more package index, or ""."""
+    if not pins:
+        return
     listed = VENV / "pins.txt"
     listed.write_text(pins, "utf-8")
     extra = ("--extra-index-url", index) if index else ()

@@ -1,0 +1,86 @@
+"""Documents say what is there, and nothing in the project names the machine that it was made on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import bootstrap
+from tests.project.tracked import ROOT, tracked
+
+TEXT = ("*.md", "*.py", "*.toml", "*.lock", "*.json", "*.txt", "*.cfg", "Makefile", ".ci/*", ".gitignore")
+HOSTS = (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("deb", "debian", "org"), ("pytorch", "org"))
+PATHS = ("work", "farm", "root")
+FORBIDDEN = "|".join([*(r"\.".join(host) for host in HOSTS), *(rf"(?<![\w./~-])/{path}/" for path in PATHS)])
+
+
+def read(path):
+    return (ROOT / path).read_text("utf-8")
+
+
+def documents():
+    return tracked("*.md")
+
+
+def test_no_file_names_a_registry_or_a_folder_of_one_machine():
+    found = [
+        f"{path}:{number}: {line.strip()[:80]}"
+        for path in tracked(*TEXT)
+        for number, line in enumerate(read(path).splitlines(), 1)
+        if re.search(FORBIDDEN, line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_search_for_forbidden_words_finds_them():
+    for text in ("see " + ".".join(HOSTS[0]), "cd /" + PATHS[0] + "/main"):
+        assert re.search(FORBIDDEN, text)
+    assert not re.search(FORBIDDEN, "docs/work/notes and ~/root/x")
+
+
+def test_every_make_verb_in_a_document_exists():
+    (first,) = re.findall(r"^([a-z ]+):$", read("Makefile"), re.MULTILINE)
+    targets = set(first.split())
+    assert targets <= set(bootstrap.VERBS)
+    used = {
+        verb
+        for path in documents()
+        for code in re.findall(r"`([^`\n]+)`|^((?:OWNMIND\S+ )?make .*)$", read(path), re.MULTILINE)
+        for verb in re.findall(r"\bmake ([a-z]+)", " ".join(code))
+    }
+    assert {"run", "test"} <= used
+    assert used <= targets
+
+
+def test_every_bootstrap_verb_in_a_document_exists():
+    used = {verb for path in documents() for verb in re.findall(r"bootstrap\.py ([a-z]+)", read(path))}
+    assert {"run", "test"} <= used
+    assert used <= set(bootstrap.VERBS)
+
+
+def test_the_readme_uses_only_documented_commands():
+    documented = set(re.findall(r"^### `([a-z]+)", read("docs/cli.md"), re.MULTILINE)) | {"unlock", "lock"}
+    used = set(re.findall(r"bin/ownmind ([a-z]+)", read("README.md")))
+    assert used
+    assert used <= documented
+
+
+@pytest.mark.parametrize("path", documents())
+def test_links_between_documents_lead_somewhere(path):
+    folder = (ROOT / path).parent
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(path))
+    missing = [target for target in targets if "://" not in target and not (folder / target).exists()]
+    assert not missing
+
+
+def test_every_decision_is_listed():
+    listed = set(re.findall(r"\]\((\d{4}-[^)]+\.md)\)", read("docs/adr/README.md")))
+    written = {path.rpartition("/")[2] for path in tracked("docs/adr/0*.md")}
+    assert listed == written
+
+
+@pytest.mark.parametrize("path", tracked("docs/adr/0*.md"))
+def test_every_decision_says_what_was_rejected(path):
+    assert "**Decision.**" in read(path)
+    assert "**Rejected.**" in read(path)
