@@ -49,6 +49,8 @@ class MessageView:
     sibling: int
     """Which of them this is, from 1."""
     error: ErrorInfo | None = None
+    sibling_ids: tuple[str, ...] = ()
+    """Ids of all answers at this point, oldest first: what ``choose`` takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,8 @@ class FakeChats:
     def _numbered(node: _Node) -> MessageView:
         assert node.parent is not None
         family = node.parent.children
-        return replace(node.view, siblings=len(family), sibling=family.index(node) + 1)
+        ids = tuple(member.view.id for member in family)
+        return replace(node.view, siblings=len(family), sibling=family.index(node) + 1, sibling_ids=ids)
 
     def _find(self, chat: str, ident: str) -> _Node:
         todo = [self._chat(chat).root]
