@@ -1,0 +1,1 @@
+"""What inference and training on MLX share. Nothing outside ``backends`` imports MLX."""

@@ -1,0 +1,106 @@
+"""LoRA in an MLX model: attach it to named modules, take it off again, read and write its numbers.
+
+A written module is wrapped (mlx-lm's LoRALinear around the base's own layer), never changed; taking the wrapper off
+gives back the very same layer, so the base's logits return bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn
+from mlx_lm.tuner.lora import LoRALinear
+from numpy.typing import NDArray
+
+from app.errors import VerificationError
+
+Pairs = Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]]
+"""Module path ("model.layers.6.mlp.gate_proj") → A of shape (r, in) and B of shape (out, r), as in the torch model."""
+
+
+def attach(model: nn.Module, pairs: Pairs, *, scale: float) -> None:
+    """Wrap every module of ``pairs``; the output becomes W·x + scale·B·A·x.
+
+    Raises: VerificationError, with nothing attached, if a module does not exist or has another shape.
+    """
+    wrapped: dict[str, LoRALinear] = {}
+    for path, (down, up) in pairs.items():
+        linear = linear_at(model, path)
+        if down.shape[1] != shape_of(linear)[1] or up.shape[0] != shape_of(linear)[0]:
+            raise _foreign(path)
+        wrapped[path] = wrap(linear, mx.array(down.T), mx.array(up.T), scale=scale)
+    for path, layer in wrapped.items():
+        replace(model, path, layer)
+
+
+def wrap(linear: nn.Module, down: mx.array, up: mx.array, *, scale: float) -> LoRALinear:
+    """Return ``linear`` with a LoRA beside it. Shapes, in MLX's order: down (in, r), up (r, out)."""
+    layer = LoRALinear(down.shape[0], up.shape[1], r=down.shape[1], scale=scale)
+    layer.linear = linear
+    layer.lora_a, layer.lora_b = down, up
+    return layer
+
+
+def detach(model: nn.Module) -> None:
+    """Take every wrapper off."""
+    for path, layer in attached(model).items():
+        replace(model, path, layer.linear)
+
+
+def attached(model: nn.Module) -> dict[str, LoRALinear]:
+    """Return the wrapped modules by path."""
+    return {path: module for path, module in model.named_modules() if isinstance(module, LoRALinear)}
+
+
+def pairs_of(model: nn.Module) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Return the numbers of every wrapped module in torch's order, in f32."""
+    return {path: (_numbers(layer.lora_a.T), _numbers(layer.lora_b.T)) for path, layer in attached(model).items()}
+
+
+def linear_at(model: nn.Module, path: str) -> nn.Module:
+    """Return the linear layer with this path. Raises VerificationError if there is none."""
+    module: Any = model
+    for part in path.split("."):
+        try:
+            module = module[int(part)] if part.isdigit() else module[part]
+        except (KeyError, IndexError, TypeError) as error:
+            raise _foreign(path) from error
+    if not isinstance(module, nn.Linear | nn.QuantizedLinear):
+        raise _foreign(path)
+    return module
+
+
+def shape_of(linear: nn.Module) -> tuple[int, int]:
+    """Return (out, in) of a layer, whatever its weights are stored as."""
+    rows, columns = linear.weight.shape
+    return rows, columns * 32 // linear.bits if isinstance(linear, nn.QuantizedLinear) else columns
+
+
+def weight_norm(linear: nn.Module) -> float:
+    """Return ‖W‖ (Frobenius) of a layer's weights."""
+    weight = linear.weight
+    if isinstance(linear, nn.QuantizedLinear):
+        weight = mx.dequantize(
+            weight, linear.scales, linear.biases, group_size=linear.group_size, bits=linear.bits, mode=linear.mode
+        )
+    return float(mx.linalg.norm(weight.astype(mx.float32)))
+
+
+def replace(model: nn.Module, path: str, layer: nn.Module) -> None:
+    """Put ``layer`` at ``path``."""
+    parent, _, name = path.rpartition(".")
+    module: Any = model
+    for part in parent.split("."):
+        module = module[int(part)] if part.isdigit() else module[part]
+    setattr(module, name, layer)
+
+
+def _numbers(array: mx.array) -> NDArray[np.float32]:
+    return np.ascontiguousarray(np.array(array.astype(mx.float32)))
+
+
+def _foreign(path: str) -> VerificationError:
+    return VerificationError("use an adapter", path, "It was made for another base model. It was not used.")
