@@ -32,6 +32,8 @@ class Signal:
     """What the model said."""
     correction: str = ""
     """The edited answer, or the person's next message in full."""
+    after: str = ""
+    """The message that a card would stand below, if that is not the answer itself: the one that corrected it."""
 
 
 class ProposalState(StrEnum):
