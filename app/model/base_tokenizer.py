@@ -17,12 +17,18 @@ _NORMAL, _CONTROL, _OWN = 1, 3, 4
 """Token types of the format: plain text, control token, text that is one token wherever it occurs."""
 
 _GPT2_SPLIT = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_LLAMA3_SPLIT = "|".join((
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"[^\r\n\p{L}\p{N}]?\p{L}+", r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n]*",
-    r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+",
-))  # fmt: skip
+_LLAMA3_SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)  # fmt: skip
 _QWEN2_SPLIT = _LLAMA3_SPLIT.replace(r"\p{N}{1,3}", r"\p{N}")
-_ONE_DIGIT = {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False}
+_ONE_DIGIT: Mapping[str, Any] = {"type": "Digits", "individual_digits": True}
+_TO_BYTES: Mapping[str, Any] = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": False,
+}
 
 _SPLITS: Mapping[str, tuple[str, bool]] = {
     "smollm": (_GPT2_SPLIT, True),
@@ -53,7 +59,7 @@ def tokenizer_json(meta: Mapping[str, Any]) -> bytes:
         "padding": None,
         "added_tokens": [_added(i, tokens[i], kind) for i, kind in enumerate(kinds) if kind in (_CONTROL, _OWN)],
         "normalizer": None,
-        "pre_tokenizer": _pre_tokenizer(rules),
+        "pre_tokenizer": _pre_tokenizer(rules, set(tokens)),
         "post_processor": None,
         "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
         "model": _model(tokens, meta["tokenizer.ggml.merges"], whole_words_first=rules in _WHOLE_WORDS_FIRST),
@@ -61,11 +67,29 @@ def tokenizer_json(meta: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def _pre_tokenizer(rules: str) -> dict[str, Any]:
+def _pre_tokenizer(rules: str, tokens: set[str]) -> dict[str, Any]:
     pattern, single_digits = _SPLITS[rules]
-    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    to_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    return {"type": "Sequence", "pretokenizers": [*([_ONE_DIGIT] if single_digits else []), split, to_bytes]}
+    steps = [_ONE_DIGIT] if single_digits else []
+    steps = [*steps, _split_at(pattern), _TO_BYTES]
+    # A byte that the vocabulary lacks is dropped on both sides, but only llama.cpp keeps its neighbours from merging.
+    lacking = "".join(sorted(char for char in _byte_characters() if char not in tokens))
+    if lacking:
+        steps.append(_split_at("[" + "".join(f"\\x{{{ord(char):x}}}" for char in lacking) + "]"))
+    return {"type": "Sequence", "pretokenizers": steps}
+
+
+def _split_at(pattern: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+def _byte_characters() -> list[str]:
+    """Return the character by which byte-level vocabularies write each of the 256 bytes.
+
+    Source: the GPT-2 encoder: printable Latin-1 stands for itself, the rest for the characters from U+0100 on.
+    """
+    itself = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    moved = iter(range(0x100, 0x200))
+    return [chr(byte if byte in itself else next(moved)) for byte in range(256)]
 
 
 def _model(tokens: list[str], merges: list[str], *, whole_words_first: bool) -> dict[str, Any]:
