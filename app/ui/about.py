@@ -75,9 +75,11 @@ class AboutDialog(QDialog):
         self._text.addWidget(self.version, 0, Qt.AlignmentFlag.AlignLeft)
         self._text.addWidget(self.hint)
         self._text.addWidget(Prose("Talk with a language model that is yours, and teach it by correcting it."))
-        self._text.addWidget(Label("Everything is kept here", role="title", wrap=True))
+        self._folder_title = Label("Everything is kept here", role="title", wrap=True)
+        self._licence_title = Label("Licences", role="title", wrap=True)
+        self._text.addWidget(self._folder_title)
         self._text.addWidget(self.folder)
-        self._text.addWidget(Label("Licences", role="title", wrap=True))
+        self._text.addWidget(self._licence_title)
         for name, licence in LICENCES:
             self._text.addWidget(Prose(f"{name}: {licence}", role="muted"))
         self._text.addStretch(1)
@@ -100,13 +102,16 @@ class AboutDialog(QDialog):
         self._column.setContentsMargins(px(24), px(20), px(24), px(18))
         self._column.setSpacing(px(12))
         self._text.setSpacing(px(6))
+        for title in (self._folder_title, self._licence_title):
+            title.setContentsMargins(0, px(12), 0, 0)
         room = self.screen().availableSize()
-        self.resize(min(px(520), room.width()), min(px(500), room.height()))
+        self.resize(min(px(520), room.width()), min(px(580), room.height()))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Look at developer mode's state and start counting afresh."""
         super().showEvent(event)
         self._asked = False
+        self.close_button.setFocus()
         self._tasks.start(self._look(), "look at developer mode")
 
     async def _look(self) -> None:

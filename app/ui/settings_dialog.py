@@ -14,16 +14,15 @@ Signals:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QComboBox,
     QDialog,
     QPlainTextEdit,
-    QRadioButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -37,6 +36,7 @@ from app.ui.card_prose import Prose
 from app.ui.card_text import problem_words
 from app.ui.theme import ZOOM_STEPS, Scheme, Theme
 from app.ui.widgets import Button, Label, column, row
+from app.ui.wizard_choice import Choice, Explanation
 from app.ui.wizard_folder import FolderLine, open_in_file_manager
 
 PAUSE_MS = 600
@@ -116,7 +116,7 @@ class SettingsDialog(QDialog):
             return
         self._view = view
         self.schemes[view.scheme].setChecked(True)
-        self.zoom.setCurrentIndex(_nearest(view.zoom, self._zooms))
+        self._show_zoom(view.zoom)
         self.styles[view.style].setChecked(True)
         if not self._pause.isActive() and view.instructions != self.instructions.toPlainText():
             self._sent = view.instructions
@@ -163,37 +163,35 @@ class SettingsDialog(QDialog):
         return section
 
     def _build_look(self, section: QVBoxLayout) -> None:
-        self.schemes: dict[Scheme, QRadioButton] = {}
+        self.schemes: dict[Scheme, Choice] = {}
         group = QButtonGroup(self)
         line = FlowRow(gap=16)
         for number, (scheme, words) in enumerate(_SCHEMES):
-            self.schemes[scheme] = button = QRadioButton(words)
+            self.schemes[scheme] = button = Choice(self._theme, words)
             group.addButton(button, number)
             line.addWidget(button)
         section.addLayout(line)
-        self._zooms = tuple(step for step in ZOOM_STEPS if step >= 1.0)
-        self.zoom = QComboBox()
-        self.zoom.addItems([f"{step:.0%}" for step in self._zooms])
-        self.zoom.setAccessibleName("Size of text and controls")
+        self.smaller = Button(self._theme, "Smaller")
+        self.larger = Button(self._theme, "Larger")
+        self.zoom = Label()
         sized = FlowRow(gap=12)
-        sized.addWidget(Label("Size of text and controls"))
-        sized.addWidget(self.zoom)
+        for part in (Label("Size of text and controls"), self.smaller, self.zoom, self.larger):
+            sized.addWidget(part)
         section.addLayout(sized)
         group.idClicked.connect(self._scheme_chosen)
-        self.zoom.activated.connect(self._zoom_chosen)
+        self.smaller.clicked.connect(self._make_smaller)
+        self.larger.clicked.connect(self._make_larger)
 
     def _build_answers(self, section: QVBoxLayout) -> None:
-        self.styles: dict[AnswerStyle, QRadioButton] = {}
-        self._explained: list[Label] = []
+        self.styles: dict[AnswerStyle, Choice] = {}
+        choices = column()
+        section.addLayout(choices)
         group = QButtonGroup(self)
         for number, (style, name, words) in enumerate(_STYLES):
-            self.styles[style] = button = QRadioButton(name)
-            button.setAccessibleDescription(words)
+            self.styles[style] = button = Choice(self._theme, name, description=words)
             group.addButton(button, number)
-            section.addWidget(button)
-            explained = Label(words, role="small", wrap=True)
-            self._explained.append(explained)
-            section.addWidget(explained)
+            choices.addWidget(button)
+            choices.addWidget(Explanation(self._theme, words))
         group.idClicked.connect(self._style_chosen)
         section.addWidget(Label("Your instructions", wrap=True))
         self.instructions = QPlainTextEdit()
@@ -223,8 +221,6 @@ class SettingsDialog(QDialog):
         self._column.setSpacing(px(12))
         self._sections.setSpacing(px(22))
         self._sections.setContentsMargins(0, 0, px(8), 0)
-        for label in self._explained:
-            label.setContentsMargins(px(26), 0, 0, 0)
         self.instructions.setFixedHeight(px(88))
         room = self.screen().availableSize()
         self.resize(min(px(520), room.width()), min(px(640), room.height()))
@@ -240,8 +236,27 @@ class SettingsDialog(QDialog):
     def _scheme_chosen(self, number: int) -> None:
         self.scheme_changed.emit(_SCHEMES[number][0])
 
-    def _zoom_chosen(self, index: int) -> None:
-        self.zoom_changed.emit(self._zooms[index])
+    def _show_zoom(self, zoom: float) -> None:
+        self.zoom.setText(f"{zoom:.0%}")
+        self.smaller.setAccessibleName(f"Smaller text and controls, now {zoom:.0%}")
+        self.larger.setAccessibleName(f"Larger text and controls, now {zoom:.0%}")
+        self.smaller.setEnabled(zoom > ZOOM_STEPS[0])
+        self.larger.setEnabled(zoom < ZOOM_STEPS[-1])
+
+    def _make_smaller(self) -> None:
+        self._step_zoom(-1)
+
+    def _make_larger(self) -> None:
+        self._step_zoom(1)
+
+    def _step_zoom(self, step: int) -> None:
+        if self._view is None:
+            return
+        index = _nearest(self._view.zoom, ZOOM_STEPS) + step
+        zoom = ZOOM_STEPS[min(max(index, 0), len(ZOOM_STEPS) - 1)]
+        self._view = replace(self._view, zoom=zoom)
+        self._show_zoom(zoom)
+        self.zoom_changed.emit(zoom)
 
     def _style_chosen(self, number: int) -> None:
         self.style_changed.emit(_STYLES[number][0])
@@ -251,6 +266,11 @@ class SettingsDialog(QDialog):
         if text != self._sent:
             self._sent = text
             self.instructions_changed.emit(text)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Begin where nothing is changed by a stray key."""
+        super().showEvent(event)
+        self.close_button.setFocus()
 
     def done(self, result: int) -> None:
         """Store what was typed last."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QLineEdit, QProgressBar, QRadioButton, QSpinBox, QWidget
+from PySide6.QtWidgets import QButtonGroup, QLineEdit, QProgressBar, QWidget
 
 from app.devmode.api import SENTENCE, Budget, MachineCheck
 from app.ui import icons
 from app.ui.card_prose import Prose
 from app.ui.theme import Theme
 from app.ui.widgets import Button, Label, column, frame, row
+from app.ui.wizard_choice import Choice, Explanation, Number
 from app.ui.wizard_folder import FolderLine
 
 CHANGES = (
@@ -85,6 +86,7 @@ class ChangesPage(Page):
         super().__init__(theme, "What changes")
         for text in CHANGES:
             self.point(text)
+        self.body.addSpacing(theme.px(8))
         self.body.addWidget(Label("What cannot be promised", role="title", wrap=True))
         for text in NO_PROMISE:
             self.point(text)
@@ -201,10 +203,8 @@ class LimitsPage(Page):
     def __init__(self, theme: Theme, budget: Budget) -> None:
         super().__init__(theme, "Limits")
         self.say("Limits hold even if something goes wrong, or if someone else sits at this machine.")
-        self.changes = QSpinBox()
-        self.changes.setRange(1, 500)
-        self.changes.setValue(budget.changes_per_day)
-        self.changes.setAccessibleName("Changes a day")
+        self.changes = Number(theme, low=1, high=500, name="Changes a day, at most")
+        self.changes.set_value(budget.changes_per_day)
         line = row(gap=12)
         line.addWidget(Label("Changes a day, at most"))
         line.addWidget(self.changes)
@@ -213,6 +213,8 @@ class LimitsPage(Page):
         self.body.addWidget(Label("How far the model may move from where it began", role="title", wrap=True))
         self._group = QButtonGroup(self)
         self._sizes: list[float] = []
+        self._choices = column()
+        self.body.addLayout(self._choices)
         for size, name, words in _with_own(budget.size_limit):
             self._add_size(size, name, words, chosen=size == budget.size_limit)
         self.say("To change the limits later, lock learning in Settings and unlock it again.", role="small")
@@ -222,9 +224,9 @@ class LimitsPage(Page):
         """Return the limits chosen."""
         return Budget(self.changes.value(), self._sizes[self._group.checkedId()])
 
-    def sizes(self) -> list[QRadioButton]:
+    def sizes(self) -> list[Choice]:
         """Return the choices of size, smallest first."""
-        return [button for button in self._group.buttons() if isinstance(button, QRadioButton)]
+        return [button for button in self._group.buttons() if isinstance(button, Choice)]
 
     def first_control(self) -> QWidget | None:
         """Begin at the number."""
@@ -232,15 +234,12 @@ class LimitsPage(Page):
 
     def _add_size(self, size: float, name: str, words: str, *, chosen: bool) -> None:
         label = f"{name} ({size:.0%})" if size >= 0.01 else f"{name} ({size:.1%})"
-        button = QRadioButton(label)
+        button = Choice(self.theme, label, description=words)
         button.setChecked(chosen)
-        button.setAccessibleDescription(words)
         self._group.addButton(button, len(self._sizes))
         self._sizes.append(size)
-        self.body.addWidget(button)
-        explained = Label(words, role="small", wrap=True)
-        explained.setContentsMargins(self.theme.px(26), 0, 0, 0)
-        self.body.addWidget(explained)
+        self._choices.addWidget(button)
+        self._choices.addWidget(Explanation(self.theme, words))
 
 
 def _with_own(size: float) -> list[tuple[float, str, str]]:
