@@ -1,0 +1,1 @@
+"""What runs in the encoder's child process."""

@@ -1,0 +1,1 @@
+"""The gate: the frozen evaluator between training and activation."""
