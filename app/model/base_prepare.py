@@ -26,6 +26,7 @@ from app.model.base_manifest import (
     Manifest,
     file_sha256,
     looks_unchanged,
+    read_manifest,
     record_of,
     write_manifest,
 )
@@ -74,7 +75,8 @@ class _Preparation:
         self.finished = _read_finished(self.folder)
 
     def run(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        if self.files.exists(self.folder / MANIFEST):  # complete once, but damaged: keep what is still whole
+            self._save_finished()
             self.files.unlink(self.folder / MANIFEST)
         self._remove_temporary()
         self._check_space()
@@ -110,6 +112,9 @@ class _Preparation:
 
     def _note(self, name: str, record: FileRecord) -> None:
         self.finished[name] = record
+        self._save_finished()
+
+    def _save_finished(self) -> None:
         value = {key: [r.size, r.mtime_ns, r.sha256] for key, r in self.finished.items()}
         write_durably(self.files, self.folder / _STATE, json.dumps(value).encode())
 
@@ -160,9 +165,10 @@ def _json(value: object) -> bytes:
 
 
 def _read_finished(folder: Path) -> dict[str, FileRecord]:
-    """Return what an unfinished run had finished; anything unreadable counts as nothing."""
-    try:
+    """Return what an earlier run had finished; anything unreadable counts as nothing, for hashes decide in the end."""
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
         value = json.loads((folder / _STATE).read_bytes())
         return {name: FileRecord(int(size), int(time), str(sha)) for name, (size, time, sha) in value.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
+    with contextlib.suppress(OSError, VerificationError):
+        return dict(read_manifest(folder).files)
+    return {}

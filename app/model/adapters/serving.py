@@ -93,10 +93,10 @@ class ServingFiles:
     def _derived(self, sha256: str, data: bytes) -> dict[str, bytes]:
         adapter = read_adapter(data, self._passport, sha256[:12])
         if self._form == "gguf":
-            contents = (gguf_adapter(adapter, self._passport, sha256),)
+            contents = [gguf_adapter(adapter, self._passport, sha256)]
         else:
             weights, config = mlx_adapter(adapter, self._passport)
-            contents = (weights, json.dumps(config).encode())
+            contents = [weights, json.dumps(config).encode()]
         return dict(zip(self._names(sha256), contents, strict=True))
 
     def _remove(self, sha256: str) -> None:
