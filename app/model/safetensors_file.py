@@ -79,7 +79,8 @@ def unpack(data: bytes, what: str) -> tuple[dict[str, Array], dict[str, str]]:
 
 
 def _split(data: bytes, what: str) -> tuple[dict[str, Any], memoryview]:
-    if data[:1] == b"\x80" or data[:2] == b"PK":
+    foreign = data[:1] == b"\x80" or data[:2] == b"PK"
+    if foreign and data[_LENGTH.size : _LENGTH.size + 1] != b"{":  # a head's length may begin with the same byte
         raise _wrong(what, "it is a Python pickle, which can run programs; nothing of it was run")
     length = _LENGTH.unpack_from(data)[0] if len(data) >= _LENGTH.size else MAX_HEAD_BYTES + 1
     if length > min(MAX_HEAD_BYTES, len(data) - _LENGTH.size):
