@@ -22,8 +22,8 @@ def model(tmp_path):
 
 def pair(rank=4, *, rows=MLP, columns=HIDDEN, seed=1):
     random = np.random.default_rng(seed)
-    down = random.standard_normal((rank, columns)).astype(np.float32) * 0.1
-    return down, random.standard_normal((rows, rank)).astype(np.float32) * 0.1
+    down = random.standard_normal((columns, rank)).astype(np.float32) * 0.1
+    return down, random.standard_normal((rank, rows)).astype(np.float32) * 0.1
 
 
 def logits(model):
@@ -45,17 +45,23 @@ def test_the_output_is_that_of_the_sum_of_base_and_delta(model):
     served = logits(model)
     lora.detach(model)
     linear = lora.linear_at(model, GATE)
-    linear.weight = linear.weight + 0.5 * mx.array(up) @ mx.array(down)
+    linear.weight = linear.weight + 0.5 * (mx.array(down) @ mx.array(up)).T
     assert np.abs(logits(model) - served).max() < 1e-4
 
 
 def test_what_is_attached_is_what_is_read_back(model):
     down, up = pair()
     lora.attach(model, {GATE: (down, up)}, scale=1.0)
-    read = lora.pairs_of(model)
-    assert list(read) == [GATE]
-    assert np.array_equal(read[GATE][0], down)
-    assert np.array_equal(read[GATE][1], up)
+    read = lora.numbers(model)
+    assert set(read) == {f"{GATE}.lora_a", f"{GATE}.lora_b"}
+    assert np.array_equal(read[f"{GATE}.lora_a"], down)
+    assert np.array_equal(read[f"{GATE}.lora_b"], up)
+
+
+def test_the_norm_of_a_change_is_that_of_its_product(model):
+    down, up = pair()
+    lora.attach(model, {GATE: (down, up)}, scale=3.0)
+    assert lora.change_norm(lora.attached(model)[GATE]) == pytest.approx(3.0 * np.linalg.norm(down @ up), rel=1e-5)
 
 
 @pytest.mark.parametrize(

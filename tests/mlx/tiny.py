@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from app.model.api import Passport
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
@@ -92,3 +95,23 @@ def _weights(folder, vocabulary, seed, dtype):
             f"{name}.post_attention_layernorm.weight": np.ones(HIDDEN, dtype),
         }
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def passport(folder):
+    """Return a passport for a folder made here."""
+    return Passport(
+        id=hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest(),
+        name="tiny",
+        weights_sha256="w",
+        architecture="llama",
+        tokenizer_sha256="t",
+        template_sha256="c",
+        quantisation="F32",
+        licence="Apache-2.0",
+        layers=LAYERS,
+        hidden=HIDDEN,
+        heads=HEADS,
+        kv_heads=KV_HEADS,
+        vocabulary=320,
+        adaptable=("gate_proj", "up_proj", "down_proj"),
+    )

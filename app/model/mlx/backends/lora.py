@@ -18,26 +18,26 @@ from numpy.typing import NDArray
 from app.errors import VerificationError
 
 Pairs = Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]]
-"""Module path ("model.layers.6.mlp.gate_proj") → A of shape (r, in) and B of shape (out, r), as in the torch model."""
+"""Module path ("model.layers.6.mlp.gate_proj") → down (in, r) and up (r, out), in MLX's order."""
 
 
 def attach(model: nn.Module, pairs: Pairs, *, scale: float) -> None:
-    """Wrap every module of ``pairs``; the output becomes W·x + scale·B·A·x.
+    """Wrap every module of ``pairs``; the output becomes W·x + scale · (x·down)·up.
 
     Raises: VerificationError, with nothing attached, if a module does not exist or has another shape.
     """
     wrapped: dict[str, LoRALinear] = {}
     for path, (down, up) in pairs.items():
         linear = linear_at(model, path)
-        if down.shape[1] != shape_of(linear)[1] or up.shape[0] != shape_of(linear)[0]:
+        if (up.shape[1], down.shape[0]) != shape_of(linear):
             raise _foreign(path)
-        wrapped[path] = wrap(linear, mx.array(down.T), mx.array(up.T), scale=scale)
+        wrapped[path] = wrap(linear, mx.array(down), mx.array(up), scale=scale)
     for path, layer in wrapped.items():
         replace(model, path, layer)
 
 
 def wrap(linear: nn.Module, down: mx.array, up: mx.array, *, scale: float) -> LoRALinear:
-    """Return ``linear`` with a LoRA beside it. Shapes, in MLX's order: down (in, r), up (r, out)."""
+    """Return ``linear`` with a LoRA beside it. Shapes: down (in, r), up (r, out)."""
     layer = LoRALinear(down.shape[0], up.shape[1], r=down.shape[1], scale=scale)
     layer.linear = linear
     layer.lora_a, layer.lora_b = down, up
@@ -55,9 +55,20 @@ def attached(model: nn.Module) -> dict[str, LoRALinear]:
     return {path: module for path, module in model.named_modules() if isinstance(module, LoRALinear)}
 
 
-def pairs_of(model: nn.Module) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Return the numbers of every wrapped module in torch's order, in f32."""
-    return {path: (_numbers(layer.lora_a.T), _numbers(layer.lora_b.T)) for path, layer in attached(model).items()}
+def numbers(model: nn.Module) -> dict[str, NDArray[np.float32]]:
+    """Return what every wrapper holds, in f32, by mlx-lm's names: "….gate_proj.lora_a", "….gate_proj.lora_b"."""
+    found: dict[str, NDArray[np.float32]] = {}
+    for path, layer in attached(model).items():
+        found[f"{path}.lora_a"] = np.array(layer.lora_a.astype(mx.float32))
+        found[f"{path}.lora_b"] = np.array(layer.lora_b.astype(mx.float32))
+    return found
+
+
+def change_norm(layer: LoRALinear) -> float:
+    """Return ‖ΔW‖ (Frobenius) of one wrapper, without forming the product."""
+    down, up = layer.lora_a.astype(mx.float32), layer.lora_b.astype(mx.float32)
+    inner = (down.T @ down) * (up @ up.T)  # Shapes: (r, r)
+    return float(layer.scale * mx.sqrt(mx.maximum(inner.sum(), 0.0)))
 
 
 def linear_at(model: nn.Module, path: str) -> nn.Module:
@@ -96,10 +107,6 @@ def replace(model: nn.Module, path: str, layer: nn.Module) -> None:
     for part in parent.split("."):
         module = module[int(part)] if part.isdigit() else module[part]
     setattr(module, name, layer)
-
-
-def _numbers(array: mx.array) -> NDArray[np.float32]:
-    return np.ascontiguousarray(np.array(array.astype(mx.float32)))
 
 
 def _foreign(path: str) -> VerificationError:

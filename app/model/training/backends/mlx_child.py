@@ -1,0 +1,141 @@
+"""The trainer child on MLX: ``warm`` loads a base, ``train`` turns one job into one adapter file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import mlx.core as mx
+
+from app.errors import KnownError, VerificationError
+from app.model.adapters.canonical import read_adapter
+from app.model.adapters.mlx import canonical_from_mlx
+from app.model.api import BaseFiles, Example, Trained, TrainJob
+from app.model.child.protocol import Json
+from app.model.child.serve import Cancel, Cancelled, Emit, serve
+from app.model.mlx.backends import lora
+from app.model.mlx.backends.folder import SMALL_PARAMETERS, Base, load_base
+from app.model.training import wire
+from app.model.training.backends.mlx_batch import Tokens, tokens_of
+from app.model.training.backends.mlx_loop import Loop, Material, Outcome, attach_fresh
+
+
+@dataclass(slots=True)
+class Child:
+    """The one base that is loaded, between requests."""
+
+    base: Base | None = None
+    passport: str = ""
+
+    def warm(self, params: Json, _: Emit, __: Cancel) -> Json:
+        """Load the base, if it is not loaded yet."""
+        self._loaded(wire.base_from_json(params))
+        return {}
+
+    def train(self, params: Json, emit: Emit, cancel: Cancel) -> Json:
+        """Run one job; the adapter file is there once this has returned, and not before."""
+        job = wire.job_from_json(params)
+
+        def cancelled() -> None:
+            if cancel.is_set():
+                raise Cancelled
+
+        base = self._loaded(job.base)
+        start = time.monotonic()
+        try:
+            attach_fresh(base.model, job.recipe)
+            loop = Loop(
+                base.model,
+                _material(job, base),
+                job.recipe,
+                load_parent=lambda: _load_parent(base, job),
+                cancelled=cancelled,
+            )
+            outcome = loop.run(job.seconds, lambda step: emit(wire.step_to_json(step)))
+            cancelled()
+            result = _written(base, job, outcome, start)
+        finally:
+            lora.detach(base.model)
+        return wire.result_to_json(result)
+
+    def _loaded(self, files: BaseFiles) -> Base:
+        if self.base is None or self.passport != files.passport.id:
+            self.base = None  # frees the old one before the new one comes
+            base = load_base(files.training)
+            base.model.set_dtype(mx.float32 if base.parameters < SMALL_PARAMETERS else mx.bfloat16)
+            mx.eval(base.model.parameters())
+            self.base, self.passport = base, files.passport.id
+        return self.base
+
+
+def _material(job: TrainJob, base: Base) -> Material:
+    def tokens(examples: tuple[Example, ...]) -> tuple[Tokens, ...]:
+        return tuple(tokens_of(example, base.tokenizer) for example in examples)
+
+    if not job.targets:
+        raise KnownError("learn this", "training", "There is nothing to learn from.", retryable=False)
+    return Material(tokens(job.targets), tokens(job.keeps), tokens(job.anchors), tokens(job.replay))
+
+
+def _load_parent(base: Base, job: TrainJob) -> None:
+    """Put the parent's numbers into the fresh LoRA. The parent must be of the same recipe: it is one adapter."""
+    if job.parent is None:
+        return
+    parent = read_adapter(_read(job.parent), job.base.passport, job.parent.name)
+    layers = lora.attached(base.model)
+    if set(parent.pairs) != set(layers) or (parent.rank, parent.alpha) != (job.recipe.rank, job.recipe.alpha):
+        hint = "It was made by another recipe. Rebuild the versions with the present one first."
+        raise VerificationError("continue from a version", job.parent.name, hint)
+    for path, pair in parent.pairs.items():
+        layers[path].lora_a, layers[path].lora_b = mx.array(pair.down.T), mx.array(pair.up.T)
+
+
+def _written(base: Base, job: TrainJob, outcome: Outcome, start: float) -> Trained:
+    """Check the result and write it, whole or not at all."""
+    norm = max(lora.change_norm(layer) / lora.weight_norm(layer.linear) for layer in lora.attached(base.model).values())
+    if not norm > 0:
+        raise KnownError("learn this", "training", "It changed nothing. Try other words.", retryable=False)
+    recipe = job.recipe
+    data = canonical_from_mlx(
+        lora.numbers(base.model), job.base.passport, rank=recipe.rank, scale=recipe.alpha / recipe.rank
+    )
+    _write(job.output, data)
+    return Trained(
+        path=job.output,
+        sha256=hashlib.sha256(data).hexdigest(),
+        steps=outcome.steps,
+        tokens=outcome.tokens,
+        seconds=time.monotonic() - start,
+        loss=outcome.loss,
+        margin=outcome.margin,
+        stopped=outcome.stopped,
+        written_norm=norm,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise KnownError("read a version", path.name, "Its file is missing. Run doctor.") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise KnownError("write the trained change", path.name, error.strerror or "Free some disk space.") from error
+
+
+if __name__ == "__main__":
+    child = Child()
+    serve({"warm": child.warm, "train": child.train})

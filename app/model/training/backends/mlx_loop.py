@@ -1,0 +1,250 @@
+"""The training loop on MLX: the counterpart of ``loop`` for Apple silicon, one recipe and one meaning for both.
+
+It differs in how a step is computed, not in what: sequences are padded into three micro-batches (lesson, earlier
+lessons, what must stay) whose gradients add up, and between them a cancel is noticed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from random import Random
+
+import mlx.core as mx
+from mlx import nn, optimizers
+from mlx.utils import tree_map
+
+from app.errors import KnownError
+from app.model.api import Recipe, Training
+from app.model.mlx.backends import lora
+from app.model.training.backends.mlx_batch import (
+    Before,
+    Tokens,
+    answer_logprobs,
+    batch_of,
+    before,
+    cross_entropy,
+    divergence,
+    joined,
+    leads,
+    margins,
+    split,
+)
+from app.model.training.backends.schedule import cycle, learning_rate
+
+CLIP_NORM = 1.0
+STEADY_CHECKS = 2
+"""How often in a row the margin must hold on every wording."""
+REFERENCE_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Tokenised examples of one job."""
+
+    targets: tuple[Tokens, ...]
+    keeps: tuple[Tokens, ...]
+    anchors: tuple[Tokens, ...]
+    replay: tuple[Tokens, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How training went."""
+
+    steps: int
+    tokens: int
+    loss: float
+    margin: float
+    stopped: str
+
+
+@dataclass(slots=True)
+class _State:
+    """What changes from step to step."""
+
+    margins: dict[int, float] = field(default_factory=dict)
+    steady: int = 0
+    tokens: int = 0
+    loss: float = 0.0
+
+    def margin(self) -> float:
+        return min(self.margins.values(), default=-math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A sequence whose answer must stay, with the distribution it had."""
+
+    tokens: Tokens
+    reference: Before
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Indices of one step."""
+
+    targets: list[int]
+    kept: list[int]
+    replay: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One part of a step's loss."""
+
+    loss: float
+    leads: list[float]
+    gradient: object
+
+
+_Loss = Callable[[nn.Module], tuple[mx.array, mx.array]]
+
+
+def attach_fresh(model: nn.Module, recipe: Recipe) -> None:
+    """Put a new LoRA on the recipe's modules: A random and seeded, B zero, so that nothing changes yet."""
+    first, last = recipe.layers
+    mx.random.seed(recipe.seed)
+    for path in _paths(model, recipe.modules, range(first, last + 1)):
+        linear = lora.linear_at(model, path)
+        rows, columns = lora.shape_of(linear)
+        bound = 1 / math.sqrt(columns)
+        down = mx.random.uniform(-bound, bound, (columns, recipe.rank))
+        layer = lora.wrap(linear, down, mx.zeros((recipe.rank, rows)), scale=recipe.alpha / recipe.rank)
+        lora.replace(model, path, layer)
+
+
+def _paths(model: nn.Module, modules: Sequence[str], layers: range) -> list[str]:
+    found = [
+        path
+        for path, _ in model.named_modules()
+        if path.rpartition(".")[2] in modules and int(path.split(".")[2]) in layers
+    ]
+    if len(found) != len(modules) * len(layers):
+        raise KnownError("learn this", "recipe", "It names parts that this base model does not have.", retryable=False)
+    return sorted(found)
+
+
+class Loop:
+    """One job on a model with a fresh LoRA. ``load_parent`` puts the weights in place that training starts from."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        material: Material,
+        recipe: Recipe,
+        *,
+        load_parent: Callable[[], None],
+        cancelled: Callable[[], None],
+    ) -> None:
+        self._model = model
+        self._recipe = recipe
+        self._cancelled = cancelled
+        self._targets = material.targets
+        self._replay = material.replay
+        anchors = self._references(material.anchors)
+        load_parent()
+        self._kept = [*self._references(material.keeps), *anchors]
+        self._keeps = len(material.keeps)
+        self._random = Random(recipe.seed)  # noqa: S311 - reproducible, not secret
+        self._optimiser = optimizers.AdamW(
+            learning_rate=recipe.learning_rate, betas=[0.9, 0.98], weight_decay=0.0, bias_correction=True
+        )
+
+    def _references(self, sequences: Sequence[Tokens]) -> list[_Kept]:
+        kept: list[_Kept] = []
+        for start in range(0, len(sequences), REFERENCE_BATCH):
+            self._cancelled()
+            chunk = sequences[start : start + REFERENCE_BATCH]
+            batch = batch_of(chunk)
+            parts = split(before(answer_logprobs(self._model, batch)), batch.lengths)
+            mx.eval([part.logprobs for part in parts])
+            kept.extend(_Kept(tokens, part) for tokens, part in zip(chunk, parts, strict=True))
+        return kept
+
+    def run(self, seconds: float, report: Callable[[Training], None]) -> Outcome:
+        """Train until the margin holds, the steps or the time run out. ``cancelled`` raises to stop."""
+        recipe = self._recipe
+        choices = self._choices()
+        state = _State()
+        start = time.monotonic()
+        for step in range(recipe.max_steps):
+            self._optimiser.learning_rate = learning_rate(recipe, step)
+            self._step(next(choices), state)
+            elapsed = time.monotonic() - start
+            left = elapsed / (step + 1) * (recipe.max_steps - step - 1)
+            report(Training(step + 1, recipe.max_steps, state.loss, state.margin(), left))
+            if stopped := self._stopped(state, step + 1, elapsed, seconds):
+                return Outcome(step + 1, state.tokens, state.loss, state.margin(), stopped)
+        return Outcome(recipe.max_steps, state.tokens, state.loss, state.margin(), "steps")
+
+    def _stopped(self, state: _State, steps: int, elapsed: float, seconds: float) -> str:
+        seen_all = len(state.margins) == len(self._targets)
+        state.steady = state.steady + 1 if seen_all and state.margin() >= self._recipe.margin else 0
+        if steps >= self._recipe.min_steps and state.steady >= STEADY_CHECKS:
+            return "margin"
+        return "time" if elapsed > seconds else ""
+
+    def _choices(self) -> Iterator[_Chosen]:
+        recipe = self._recipe
+        targets = cycle(len(self._targets), recipe.targets_per_step, self._random)
+        keeps = cycle(self._keeps, recipe.keeps_per_step, self._random)
+        anchors = cycle(len(self._kept) - self._keeps, recipe.anchors_per_step, self._random)
+        replay = cycle(len(self._replay), recipe.replay_per_step, self._random)
+        while True:
+            yield _Chosen(next(targets), [*next(keeps), *(self._keeps + i for i in next(anchors))], next(replay))
+
+    def _step(self, chosen: _Chosen, state: _State) -> None:
+        """Add up the gradients of the three parts and move once."""
+        said = [self._targets[i] for i in chosen.targets]
+        replayed = [self._replay[i] for i in chosen.replay]
+        kept = [self._kept[i] for i in chosen.kept]
+        first = self._part(_saying(said, 1.0))
+        parts = [first]
+        if replayed:
+            parts.append(self._part(_saying(replayed, self._recipe.replay_weight)))
+        if kept:
+            parts.append(self._part(_holding(kept, self._recipe.keep_weight)))
+        state.loss = sum(part.loss for part in parts)
+        self._move(state.loss, [part.gradient for part in parts])
+        state.margins.update(zip(chosen.targets, margins(first.leads, said), strict=True))
+        state.tokens += sum(len(item.ids) for item in [*said, *replayed, *(item.tokens for item in kept)])
+
+    def _part(self, loss: _Loss) -> _Part:
+        """Compute one part of the loss and its gradient, now; before that, notice a cancel."""
+        self._cancelled()
+        (value, leads), gradient = nn.value_and_grad(self._model, loss)(self._model)
+        mx.eval(value, leads, gradient)
+        return _Part(float(value), leads.tolist(), gradient)
+
+    def _move(self, loss: float, gradients: Sequence[object]) -> None:
+        if not math.isfinite(loss):
+            hint = "The numbers ran away (not a number). Nothing was changed; try other words."
+            raise KnownError("learn this", "training", hint)
+        total = reduce(lambda one, other: tree_map(mx.add, one, other), gradients)
+        clipped, _ = optimizers.clip_grad_norm(total, CLIP_NORM)
+        self._optimiser.update(self._model, clipped)
+        mx.eval(self._model.trainable_parameters(), self._optimiser.state)
+
+
+def _saying(sequences: Sequence[Tokens], weight: float) -> _Loss:
+    batch = batch_of(sequences)
+
+    def loss(model: nn.Module) -> tuple[mx.array, mx.array]:
+        now = answer_logprobs(model, batch)
+        return weight * cross_entropy(now, batch), leads(now, batch)
+
+    return loss
+
+
+def _holding(kept: Sequence[_Kept], weight: float) -> _Loss:
+    batch = batch_of([item.tokens for item in kept])
+    reference = joined([item.reference for item in kept])
+
+    def loss(model: nn.Module) -> tuple[mx.array, mx.array]:
+        return weight * divergence(reference, answer_logprobs(model, batch)), mx.zeros(0)
+
+    return loss
