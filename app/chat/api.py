@@ -62,6 +62,7 @@ class ConversationView:
     messages: tuple[MessageView, ...]
     draft: str
     context_tokens: int
+    """What the whole branch takes; more than the limit means that the model no longer sees the oldest exchanges."""
     context_limit: int
 
 
