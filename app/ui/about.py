@@ -22,6 +22,7 @@ from app.ui.card_text import problem_words
 from app.ui.theme import Theme
 from app.ui.widgets import Button, Kind, Label, column, row
 from app.ui.wizard_calls import DevCalls
+from app.ui.wizard_choice import let_enter_press
 from app.ui.wizard_folder import FolderLine, open_in_file_manager
 
 HINT_FROM = 4
@@ -96,6 +97,7 @@ class AboutDialog(QDialog):
         self._column.addLayout(foot)
         self.version.clicked.connect(self._click)
         self.close_button.clicked.connect(self.accept)
+        let_enter_press(self, self.close_button)
 
     def _restyle(self) -> None:
         px = self._theme.px

@@ -36,7 +36,7 @@ from app.ui.card_prose import Prose
 from app.ui.card_text import problem_words
 from app.ui.theme import ZOOM_STEPS, Scheme, Theme
 from app.ui.widgets import Button, Label, column, row
-from app.ui.wizard_choice import Choice, Explanation
+from app.ui.wizard_choice import Choice, Explanation, let_enter_press
 from app.ui.wizard_folder import FolderLine, open_in_file_manager
 
 PAUSE_MS = 600
@@ -155,6 +155,7 @@ class SettingsDialog(QDialog):
         self._column.addWidget(area, 1)
         self._column.addLayout(foot)
         self.close_button.clicked.connect(self.accept)
+        let_enter_press(self, self.close_button)
 
     def _section(self, title: str) -> QVBoxLayout:
         section = column(gap=8)

@@ -139,9 +139,11 @@ class VersionRow(QFrame):
         super().mouseReleaseEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open with Enter or Space, move with the arrows."""
+        """Open with Enter or Space, move with the arrows; keys that a field inside left over are not for the row."""
         key = event.key()
-        if key in {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space}:
+        if not self.hasFocus():
+            super().keyPressEvent(event)
+        elif key in {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space}:
             self.chosen.emit(self.version.id)
         elif key == Qt.Key.Key_Down:
             self.moved.emit(1)

@@ -22,6 +22,7 @@ from app.ui.card_text import problem_words
 from app.ui.theme import Theme
 from app.ui.widgets import Button, Kind, Label, column, row, rule
 from app.ui.wizard_calls import DevCalls
+from app.ui.wizard_choice import let_enter_press
 from app.ui.wizard_folder import open_in_file_manager
 from app.ui.wizard_pages import ChangesPage, LimitsPage, MachinePage, Page, SentencePage, SnapshotsPage
 
@@ -92,7 +93,6 @@ class UnlockWizard(QDialog):
         self.unlock.clicked.connect(self._start_unlock)
         self.machine.measure_requested.connect(self._measure)
         self.sentence.ready_changed.connect(self.unlock.setEnabled)
-        self.sentence.submitted.connect(self._start_unlock)
         self._theme.changed.connect(self._restyle)
         self._restyle()
 
@@ -139,7 +139,7 @@ class UnlockWizard(QDialog):
         self.next.setVisible(not last)
         self.unlock.setVisible(last)
         self.unlock.setEnabled(self.sentence.ready)
-        self.next.setDefault(not last)
+        let_enter_press(self, self.unlock if last else self.next)
         (page.first_control() or self.next).setFocus(Qt.FocusReason.OtherFocusReason)
         if page is self.machine and not self.machine.measured:
             self._measure()

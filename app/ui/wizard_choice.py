@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QIntValidator, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QLineEdit, QRadioButton
+from PySide6.QtCore import QPoint, QPointF, QRectF, QRegularExpression, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QRegularExpressionValidator
+from PySide6.QtWidgets import QDialog, QLineEdit, QRadioButton
 
 from app.ui.theme import Theme
-from app.ui.widgets import Label
+from app.ui.widgets import Button, Label
 
 EDGE_PX, MARK_PX, GAP_PX = 5, 16, 8
 
 
 class Choice(QRadioButton):
-    """One of several, with a mark in the theme's colours. Its whole area can be clicked."""
+    """One of several, of which one is always chosen. Its whole area can be clicked; Tab leads to the chosen one."""
 
     def __init__(self, theme: Theme, words: str, *, description: str = "") -> None:
         super().__init__(words)
@@ -21,6 +21,8 @@ class Choice(QRadioButton):
         self.setAccessibleDescription(description)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         theme.changed.connect(self.updateGeometry)
+        self.toggled.connect(self._let_tab)
+        self._let_tab()
 
     def sizeHint(self) -> QSize:
         """Return the room for the mark and the words."""
@@ -59,6 +61,11 @@ class Choice(QRadioButton):
             painter.drawRoundedRect(ring, px(6), px(6))
         painter.end()
 
+    def _let_tab(self) -> None:
+        # Qt does this only once a choice of the group has had the focus: too late for the first Tab.
+        policy = Qt.FocusPolicy.StrongFocus if self.isChecked() else Qt.FocusPolicy.ClickFocus
+        self.setFocusPolicy(policy)
+
     def _paint_mark(self, painter: QPainter, middle: QPointF) -> None:
         radius = self._theme.px(MARK_PX) / 2 - 1
         color = self._theme.color("accent" if self.isChecked() or self.underMouse() else "muted")
@@ -91,7 +98,8 @@ class Number(QLineEdit):
         super().__init__(str(low))
         self._theme = theme
         self._low, self._high = low, high
-        self.setValidator(QIntValidator(0, high, self))
+        # Not QIntValidator: what it calls unfinished ("0", "999") never counts as edited, and would stay on screen.
+        self.setValidator(QRegularExpressionValidator(QRegularExpression(rf"\d{{0,{len(str(high))}}}"), self))
         self.setAccessibleName(name)
         self.setAccessibleDescription(f"From {low} to {high}. The arrow keys change it.")
         self.editingFinished.connect(self._settle)
@@ -121,3 +129,10 @@ class Number(QLineEdit):
 
     def _restyle(self) -> None:
         self.setFixedWidth(self._theme.px(72))
+
+
+def let_enter_press(dialog: QDialog, default: Button) -> None:
+    """Let Enter press the button that has the focus, and ``default`` where none has it."""
+    for button in dialog.findChildren(Button):
+        button.setAutoDefault(True)
+    default.setDefault(True)

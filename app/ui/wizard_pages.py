@@ -2,7 +2,6 @@
 
 Signals:
     SentencePage.ready_changed(ready): whether the sentence is typed as it stands there.
-    SentencePage.submitted(): Enter in the line.
     MachinePage.measure_requested(): measure again.
 """
 
@@ -235,8 +234,8 @@ class LimitsPage(Page):
     def _add_size(self, size: float, name: str, words: str, *, chosen: bool) -> None:
         label = f"{name} ({size:.0%})" if size >= 0.01 else f"{name} ({size:.1%})"
         button = Choice(self.theme, label, description=words)
-        button.setChecked(chosen)
         self._group.addButton(button, len(self._sizes))
+        button.setChecked(chosen)
         self._sizes.append(size)
         self._choices.addWidget(button)
         self._choices.addWidget(Explanation(self.theme, words))
@@ -265,7 +264,6 @@ class SentencePage(Page):
     """The sentence to type."""
 
     ready_changed = Signal(bool)
-    submitted = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Your word")
@@ -277,7 +275,6 @@ class SentencePage(Page):
         self.line = QLineEdit()
         self.line.setAccessibleName(f"Type: {SENTENCE}")
         self.line.textChanged.connect(self._check)
-        self.line.returnPressed.connect(self._submit)
         self.problem = Label(role="bad", wrap=True)
         self.problem.hide()
         self.body.addWidget(self._box)
@@ -305,10 +302,6 @@ class SentencePage(Page):
     def _check(self) -> None:
         self.show_problem("")
         self.ready_changed.emit(self.ready)
-
-    def _submit(self) -> None:
-        if self.ready:
-            self.submitted.emit()
 
     def _pad(self) -> None:
         px = self.theme.px
