@@ -1,0 +1,157 @@
+"""The sidebar: new chat, search, the conversations, and the ways to versions and settings.
+
+Signals:
+    Sidebar.new_asked(), Sidebar.versions_asked(), Sidebar.settings_asked(), Sidebar.devmode_asked(),
+    Sidebar.about_asked().
+    The list's own signals are on ``Sidebar.chats``.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QFrame, QLineEdit, QVBoxLayout
+
+from app.devmode.api import DevState, DevStatus
+from app.ui import icons
+from app.ui.chatlist import ChatList
+from app.ui.theme import SIDEBAR_PX, Theme
+from app.ui.widgets import Button, Kind, Label, column, frame, row
+
+
+class RowButton(Button):
+    """A row of the sidebar: icon and words, and a few small words at its end."""
+
+    def __init__(self, theme: Theme, text: str, *, icon: str, kind: Kind = Kind.ROW) -> None:
+        super().__init__(theme, text, kind=kind, icon=icon)
+        self._end = Label(role="small")
+        self._end.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        line = row(self, margins=(0, 0, theme.px(10), 0))
+        line.addStretch(1)
+        line.addWidget(self._end)
+
+    def set_end(self, text: str) -> None:
+        """Show small words at the end of the row."""
+        self._end.setText(text)
+        self.setAccessibleDescription(text)
+
+
+class SearchField(QLineEdit):
+    """Filters titles as one types; Escape empties it.
+
+    Signals:
+        down(): the person wants to go into the list.
+    """
+
+    down = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setProperty("box", "quiet")
+        self.setPlaceholderText("Search chats")
+        self.setAccessibleName("Search chats")
+        self.setClearButtonEnabled(True)
+        self._glass = self.addAction(self.windowIcon(), QLineEdit.ActionPosition.LeadingPosition)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Escape from the window's shortcuts while there is something to empty."""
+        is_override = event.type() is QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if is_override and event.key() == Qt.Key.Key_Escape and self.text():  # type: ignore[attr-defined]
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Empty on Escape, go into the list on Down."""
+        if event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        elif event.key() == Qt.Key.Key_Down:
+            self.down.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _restyle(self) -> None:
+        self._glass.setIcon(icons.icon("search", self._theme.color("muted")))
+
+
+class Sidebar(QFrame):
+    """The column at the left."""
+
+    new_asked = Signal()
+    versions_asked = Signal()
+    settings_asked = Signal()
+    devmode_asked = Signal()
+    about_asked = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setProperty("box", "side")
+        self.new = RowButton(theme, "New chat", icon="plus", kind=Kind.NEW)
+        self.new.set_end(QKeySequence(QKeySequence.StandardKey.New).toString(QKeySequence.SequenceFormat.NativeText))
+        self.search = SearchField(theme)
+        self.chats = ChatList(theme)
+        self._nothing = Label(role="small", wrap=True)
+        self._nothing.hide()
+        self.versions = RowButton(theme, "Versions", icon="versions")
+        self.versions.setCheckable(True)
+        self.settings = RowButton(theme, "Settings", icon="settings")
+        self.foot = Button(theme, kind=Kind.LINK, name="Developer mode")
+        self.about = Button(theme, kind=Kind.ICON, icon="info", name="About Ownmind")
+        self._layout = self._fill()
+        self._connect()
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def show_devmode(self, status: DevStatus) -> None:
+        """Show the permanent indicator of developer mode."""
+        if status.state is DevState.UNLOCKED:
+            left, day = status.changes_left_today, status.budget.changes_per_day
+            words = f"Developer mode on · learning unlocked\n{left} of {day} changes left today"
+        else:
+            words = "Learning is locked\nWhat you approve waits until you unlock it"
+        self.foot.setText(words)
+        self.foot.setAccessibleDescription(words)
+
+    def _fill(self) -> QVBoxLayout:
+        layout = column(self)
+        self._upper = column()
+        for widget in (self.new, self.search, self.chats, self._nothing, self.versions, self.settings):
+            self._upper.addWidget(widget)
+        self._upper.setStretchFactor(self.chats, 1)
+        layout.addLayout(self._upper, 1)
+        self._foot_box = frame("foot")
+        self._foot_line = row(self._foot_box)
+        self._foot_line.addWidget(self.foot)
+        self._foot_line.addStretch(1)
+        self._foot_line.addWidget(self.about, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self._foot_box)
+        return layout
+
+    def _connect(self) -> None:
+        self.new.clicked.connect(self.new_asked)
+        self.versions.clicked.connect(self.versions_asked)
+        self.settings.clicked.connect(self.settings_asked)
+        self.foot.clicked.connect(self.devmode_asked)
+        self.about.clicked.connect(self.about_asked)
+        self.search.textChanged.connect(self._filter)
+        self.search.down.connect(self._into_list)
+
+    def _filter(self, needle: str) -> None:
+        self.chats.set_filter(needle)
+        empty = bool(needle.strip()) and not self.chats.shown()
+        self._nothing.setText(f"No chat has “{needle.strip()[:40]}” in its title.")
+        self._nothing.setVisible(empty)
+
+    def _into_list(self) -> None:
+        self.chats.setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _restyle(self) -> None:
+        px = self._theme.px
+        self.setFixedWidth(px(SIDEBAR_PX))
+        self._upper.setContentsMargins(px(12), px(12), px(12), px(8))
+        self._upper.setSpacing(px(3))
+        self._foot_line.setContentsMargins(px(8), px(7), px(8), px(9))
