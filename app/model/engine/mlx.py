@@ -1,0 +1,16 @@
+"""The engine on MLX, for Apple silicon."""
+
+from __future__ import annotations
+
+from app.model.child.process import ChildProcess
+from app.model.child.restarts import Restarts
+from app.model.engine.client import ChildEngine
+
+
+class MlxEngine(ChildEngine):
+    """The engine on MLX: loads a model folder, and adapter folders in mlx-lm's form."""
+
+    def __init__(self, *, name: str = "engine", nice: int = 0, restarts: Restarts | None = None) -> None:
+        """``nice`` 15 is for the gate's engine, which gives way to the one that talks."""
+        child = ChildProcess("app.model.engine.backends.mlx", name=name, nice=nice)
+        super().__init__(child, restarts=restarts or Restarts(name))
