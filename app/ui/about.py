@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QDialog, QScrollArea, QWidget
 
 from app.devmode.api import DevState
 from app.errors import AppError
-from app.tasks import TaskSet
 from app.ui.card_prose import Prose
 from app.ui.card_text import problem_words
 from app.ui.theme import Theme
@@ -24,6 +23,7 @@ from app.ui.widgets import Button, Kind, Label, column, row
 from app.ui.wizard_calls import DevCalls
 from app.ui.wizard_choice import let_enter_press
 from app.ui.wizard_folder import FolderLine, open_in_file_manager
+from app.ui.wizard_tasks import DialogTasks
 
 HINT_FROM = 4
 """Clicks left from which the hint is shown."""
@@ -56,7 +56,7 @@ class AboutDialog(QDialog):
         super().__init__(parent)
         self._theme = theme
         self._calls = calls
-        self._tasks = TaskSet()
+        self._tasks = DialogTasks()
         self._state = DevState.LOCKED
         self._asked = False
         self.version = Button(theme, f"Version {version}", kind=Kind.LINK)
@@ -116,8 +116,17 @@ class AboutDialog(QDialog):
         self.close_button.setFocus()
         self._tasks.start(self._look(), "look at developer mode")
 
+    def done(self, result: int) -> None:
+        """End what is still being asked."""
+        self._tasks.cancel_all()
+        super().done(result)
+
     async def _look(self) -> None:
-        self._state = (await self._calls.status()).state
+        try:
+            self._state = (await self._calls.status()).state
+        except AppError as error:
+            self.hint.setText(problem_words(error.info()))
+            return
         self.hint.setText("Learning is unlocked." if self._state is DevState.UNLOCKED else "")
 
     def _click(self) -> None:

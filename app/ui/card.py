@@ -31,12 +31,15 @@ from app.ui.card_buttons import CardButtons
 from app.ui.card_checks import ChecksTable
 from app.ui.card_lesson import ConflictBlock, LessonBlock, WordingEditor
 from app.ui.card_prose import Prose
-from app.ui.card_text import Act, Face, face, problem_words
+from app.ui.card_text import Act, Face, face, problem_words, shorten
 from app.ui.theme import RADIUS_CARD, Theme
 from app.ui.widgets import Button, Label, column, row, set_look
 
 ANSWER_MS = 5000
 """How long buttons stay off after a click if no answer comes: long enough to stop a second click, never a dead card."""
+
+SPOKEN = 300
+"""Characters of each part of a lesson in the card's accessible description; the parts themselves hold all of it."""
 
 
 class ApprovalCard(QFrame):
@@ -393,8 +396,8 @@ def _lesson_of(card: CardView) -> tuple[str, ProposalState, str, str]:
 def _lesson_words(card: CardView, shown: Face) -> str:
     if not shown.lesson:
         return ""
-    earlier = f" Learned before: {card.conflict.answer}" if card.conflict else ""
-    return f"When asked: {card.prompt} I will answer: {card.answer}{earlier}"
+    earlier = f" Learned before: {shorten(card.conflict.answer, SPOKEN)}" if card.conflict else ""
+    return f"When asked: {shorten(card.prompt, SPOKEN)} I will answer: {shorten(card.answer, SPOKEN)}{earlier}"
 
 
 def _set_text(label: Label, text: str) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
@@ -28,9 +27,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.styles import AnswerStyle
 from app.devmode.api import DevState, DevStatus
 from app.errors import ErrorInfo
-from app.model.api import Sampling
 from app.ui.card_flow import FlowRow
 from app.ui.card_prose import Prose
 from app.ui.card_text import problem_words
@@ -39,24 +38,11 @@ from app.ui.widgets import Button, Label, column, row
 from app.ui.wizard_choice import Choice, Explanation, let_enter_press
 from app.ui.wizard_folder import FolderLine, open_in_file_manager
 
+__all__ = ["PAUSE_MS", "AnswerStyle", "SettingsDialog", "SettingsView", "developer_words"]
+
 PAUSE_MS = 600
 """After the last key, before the instructions are stored."""
 
-
-class AnswerStyle(StrEnum):
-    """How freely the model chooses its words. NOTE: persisted, do not rename."""
-
-    EXACT = "exact"
-    BALANCED = "balanced"
-    INVENTIVE = "inventive"
-
-
-SAMPLING = {
-    AnswerStyle.EXACT: Sampling(temperature=0.0),
-    AnswerStyle.BALANCED: Sampling(temperature=0.6, top_p=0.95, min_p=0.05, repeat_penalty=1.05),
-    AnswerStyle.INVENTIVE: Sampling(temperature=1.0, top_p=0.98, min_p=0.03, repeat_penalty=1.05),
-}
-"""What each style means to the engine."""
 
 _STYLES = (
     (AnswerStyle.EXACT, "Exact", "Always the likeliest words. The same question gives the same answer."),

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import QDialog, QScrollArea, QStackedWidget, QWidget
 
 from app.devmode.api import Budget
 from app.errors import AppError
-from app.tasks import TaskSet
 from app.ui.card_text import problem_words
 from app.ui.theme import Theme
 from app.ui.widgets import Button, Kind, Label, column, row, rule
@@ -25,6 +24,7 @@ from app.ui.wizard_calls import DevCalls
 from app.ui.wizard_choice import let_enter_press
 from app.ui.wizard_folder import open_in_file_manager
 from app.ui.wizard_pages import ChangesPage, LimitsPage, MachinePage, Page, SentencePage, SnapshotsPage
+from app.ui.wizard_tasks import DialogTasks
 
 WIDTH_PX, HEIGHT_PX = 560, 540
 
@@ -47,7 +47,7 @@ class UnlockWizard(QDialog):
         super().__init__(parent)
         self._theme = theme
         self._calls = calls
-        self._tasks = TaskSet()
+        self._tasks = DialogTasks()
         self._measuring: asyncio.Task[None] | None = None
         self._unlocking: asyncio.Task[None] | None = None
         self.machine = MachinePage(theme)
@@ -171,8 +171,8 @@ class UnlockWizard(QDialog):
             self._set_busy(busy=False)
             self.sentence.show_problem(problem_words(error.info()))
             return
-        self.unlocked.emit(status)
         self.accept()
+        self.unlocked.emit(status)
 
     def _set_busy(self, *, busy: bool) -> None:
         self.unlock.setEnabled(not busy and self.sentence.ready)
@@ -180,9 +180,8 @@ class UnlockWizard(QDialog):
         self.sentence.line.setEnabled(not busy)
 
     def done(self, result: int) -> None:
-        """End what is still being measured. An unlock that was sent is not taken back by closing."""
-        if self._measuring is not None:
-            self._measuring.cancel()
+        """End what is still being measured. What was sent to be unlocked may still have been: whoever opens asks."""
+        self._tasks.cancel_all()
         super().done(result)
 
 

@@ -287,8 +287,8 @@ class SentencePage(Page):
 
     @property
     def ready(self) -> bool:
-        """Whether the sentence is right."""
-        return self.line.text().strip().casefold() == SENTENCE.casefold()
+        """Whether the sentence is right; case, spaces and a full stop do not matter."""
+        return _bare(self.line.text()) == _bare(SENTENCE)
 
     def show_problem(self, text: str) -> None:
         """Say why it was not unlocked."""
@@ -306,3 +306,7 @@ class SentencePage(Page):
     def _pad(self) -> None:
         px = self.theme.px
         self._inside.setContentsMargins(px(12), px(10), px(12), px(10))
+
+
+def _bare(sentence: str) -> str:
+    return " ".join(sentence.split()).rstrip(".").rstrip().casefold()

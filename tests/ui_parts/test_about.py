@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.devmode.api import DevState
+from app.devmode.api import DevState, DevStatus
 from app.errors import KnownError
 from app.ui.about import AboutDialog
 from app.ui.theme import Scheme, Theme
@@ -93,6 +93,17 @@ def test_a_click_that_cannot_be_counted_says_why(theme: Theme) -> None:
         assert "Another program uses it." in about.hint.text()
 
     drive(theme, calls, act)
+
+
+def test_a_state_that_cannot_be_read_is_said(theme: Theme) -> None:
+    class Broken(FakeCalls):
+        async def status(self) -> DevStatus:
+            raise KnownError("read developer mode", hint="The database is locked.")
+
+    async def act(about: AboutDialog) -> None:
+        assert "The database is locked." in about.hint.text()
+
+    drive(theme, Broken(), act)
 
 
 def test_licences_and_the_home_folder_are_there(theme: Theme) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 
 from app.devmode.api import Budget, DevState, DevStatus
 from app.errors import KnownError
-from app.ui.settings_dialog import PAUSE_MS, SAMPLING, AnswerStyle, SettingsDialog, SettingsView
+from app.ui.settings_dialog import PAUSE_MS, AnswerStyle, SettingsDialog, SettingsView
 from app.ui.theme import Scheme, Theme
 from tests.ui_parts.seeing import cut_texts, heard, settle
 
@@ -110,11 +110,6 @@ def test_a_value_that_cannot_be_stored_is_said_inline(dialog: SettingsDialog) ->
     settle()
     assert dialog.problem.isVisible()
     assert "The disk is full." in dialog.problem.text()
-
-
-def test_exact_means_greedy_and_the_others_vary() -> None:
-    assert SAMPLING[AnswerStyle.EXACT].temperature == 0
-    assert 0 < SAMPLING[AnswerStyle.BALANCED].temperature < SAMPLING[AnswerStyle.INVENTIVE].temperature
 
 
 @pytest.mark.parametrize("zoom", [1.0, 2.0])

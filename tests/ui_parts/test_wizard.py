@@ -78,7 +78,9 @@ def test_nothing_is_unlocked_before_the_last_page_nor_by_leaving(theme: Theme) -
         (SENTENCE, True),
         (f"  {SENTENCE.upper()} ", True),
         (SENTENCE[:-1], False),
-        (f"{SENTENCE}.", False),
+        (f"{SENTENCE}.", True),
+        (SENTENCE.replace(" ", "  "), True),
+        (f"not {SENTENCE}", False),
         ("", False),
         ("yes", False),
     ],
@@ -256,6 +258,29 @@ def test_closing_ends_the_measurement(theme: Theme) -> None:
         assert [task for task in asyncio.all_tasks() if task.get_name() == "measure the machine"] == []
 
     drive(theme, calls, act)
+
+
+def test_an_answer_that_comes_after_closing_touches_nothing(theme: Theme) -> None:
+    calls = FakeCalls()
+
+    async def act(wizard: UnlockWizard) -> None:
+        calls.hold = asyncio.Event()
+        await go(wizard, 1)
+        wizard.close()
+        wizard.deleteLater()
+        settle()
+        calls.hold.set()
+        await turns()
+
+    async def run() -> list[dict[str, object]]:
+        failures: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        wizard = UnlockWizard(theme, calls, home=HOME)
+        wizard.open()
+        await act(wizard)
+        return failures
+
+    assert asyncio.run(run()) == []
 
 
 # --- limits and copies ----------------------------------------------------------------------------------------------
