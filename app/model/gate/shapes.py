@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 
 _BULLET = re.compile(r"^\s*[-*•]\s+\S")
 _NUMBERED = re.compile(r"^\s*\d+[.)]\s+\S")
@@ -50,6 +51,10 @@ def _lower(text: str) -> bool:
     return len(letters) > 1 and all(not char.isupper() for char in letters)
 
 
+def _found(pattern: re.Pattern[str], text: str) -> bool:
+    return bool(pattern.search(text))
+
+
 CHECKS: dict[str, Callable[[str], bool]] = {
     "bullets": lambda text: _listed(text, _BULLET),
     "numbered": lambda text: _listed(text, _NUMBERED),
@@ -62,9 +67,18 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "table": lambda text: sum(1 for line in _lines(text) if line.count("|") >= _LEAST_LINES) >= _LEAST_LINES,
     "heading": lambda text: text.lstrip().startswith("#"),
     "bold": lambda text: bool(re.search(r"\*\*[^*\n]+\*\*", text)),
-    **{name: lambda text, date=date: bool(date.search(text)) for name, date in _DATES.items()},
+    **{name: partial(_found, date) for name, date in _DATES.items()},
 }
 """Name of a form and whether a text has it."""
+
+
+def has_form(name: str, text: str) -> bool:
+    """Return whether a text has the named form; "short" and "line" are about its length."""
+    if name == "short":
+        return len(text.split()) <= _SHORT_WORDS
+    if name == "line":
+        return len(_lines(text)) == 1
+    return CHECKS[name](text)
 
 
 def form(text: str) -> frozenset[str]:

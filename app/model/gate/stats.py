@@ -18,6 +18,7 @@ ALPHA = 0.05
 CLIP_NATS = 0.5
 """One freak item may not decide a mean."""
 _TINY = 1e-300
+_CONVERGED = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def divergence(reference: Sequence[Sequence[float]], new: Sequence[Sequence[floa
 
 
 def _tail(logprobs: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.maximum(1.0 - np.exp(logprobs).sum(axis=1), 1e-9)
+    tail: NDArray[np.float64] = np.maximum(1.0 - np.exp(logprobs).sum(axis=1), 1e-9)
+    return tail
 
 
 @cache
@@ -115,6 +117,6 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         d, c = 1.0 / (1.0 + odd * d or _TINY), 1.0 + odd / c or _TINY
         value *= d * c
-        if abs(d * c - 1.0) < 1e-14:
+        if abs(d * c - 1.0) < _CONVERGED:
             break
     return value

@@ -7,7 +7,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-_PLAIN = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"})
+_PLAIN = str.maketrans("\u2019\u2018\u02bc\u201c\u201d\u2013\u2014\u2212", "'''\"\"---")
+"""Typographic quotes and dashes, and the keys that people press for them."""
 _WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W_]+(?:'[^\W_]+)*")
 
 FUNCTION_WORDS = frozenset(
@@ -16,7 +17,7 @@ FUNCTION_WORDS = frozenset(
     his she her hers it its we us our they them their this that these those what which who whom whose when where why
     how there here not no yes please tell say give remind know want like just also any some one named called
     what's who's where's it's i'm you're that's let's don't
-    """.split()
+    """.split()  # noqa: SIM905 - a table of words reads best as text
 )
 """Words that name no subject: a question is about what is left without them."""
 
