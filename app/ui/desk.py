@@ -65,6 +65,11 @@ class Desk:
         """The id of the conversation that is shown."""
         return self._conversation.id if self._conversation is not None else None
 
+    @property
+    def streaming(self) -> bool:
+        """Whether an answer is streaming in the conversation that is shown."""
+        return self.current in self._live
+
     def _connect(self) -> None:
         page, composer, side = self._page, self._page.composer, self._sidebar
         composer.send_asked.connect(self.send)

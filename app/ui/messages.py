@@ -134,7 +134,7 @@ class OwnItem(MessageItem):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._inner.setContentsMargins(px(14), px(9), px(14), px(9))
+        self._inner.setContentsMargins(px(14), px(11), px(14), px(8))
         self._inner.setSpacing(px(4))
         self._pane.text_changed()
         self._indent()

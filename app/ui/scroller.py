@@ -29,7 +29,6 @@ SIDE_PX = 24
 NEAR_PX = 6
 """So close to the end counts as being there."""
 _BATCH_S = 0.008
-_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +196,11 @@ class Scroller(QScrollArea):
         self._placing = True
         try:
             anchor = self._anchor()
-            for _ in range(_ROUNDS):
+            self._measure()
+            self._settle(anchor)
+            while self._mount(self._near(0)):  # what is mounted may be shorter than guessed and leave room for more
                 self._measure()
                 self._settle(anchor)
-                if not self._mount(self._near(0)):
-                    break
             self._arrange()
         finally:
             self._placing = False

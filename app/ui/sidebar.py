@@ -97,9 +97,8 @@ class Sidebar(QFrame):
         self._nothing = Label(role="small", wrap=True)
         self._nothing.hide()
         self.versions = RowButton(theme, "Versions", icon="versions")
-        self.versions.setCheckable(True)
         self.settings = RowButton(theme, "Settings", icon="settings")
-        self.foot = Button(theme, kind=Kind.LINK, name="Developer mode")
+        self.foot = Button(theme, kind=Kind.FOOT, name="Developer mode")
         self.about = Button(theme, kind=Kind.ICON, icon="info", name="About Ownmind")
         self._layout = self._fill()
         self._connect()
@@ -119,15 +118,17 @@ class Sidebar(QFrame):
     def _fill(self) -> QVBoxLayout:
         layout = column(self)
         self._upper = column()
-        for widget in (self.new, self.search, self.chats, self._nothing, self.versions, self.settings):
+        for widget in (self.new, self.search, self.chats, self._nothing, self.versions):
             self._upper.addWidget(widget)
+        last = row(gap=0)
+        last.addWidget(self.settings, 1)
+        last.addWidget(self.about)
+        self._upper.addLayout(last)
         self._upper.setStretchFactor(self.chats, 1)
         layout.addLayout(self._upper, 1)
         self._foot_box = frame("foot")
         self._foot_line = row(self._foot_box)
         self._foot_line.addWidget(self.foot)
-        self._foot_line.addStretch(1)
-        self._foot_line.addWidget(self.about, 0, Qt.AlignmentFlag.AlignTop)
         layout.addWidget(self._foot_box)
         return layout
 
@@ -154,4 +155,4 @@ class Sidebar(QFrame):
         self.setFixedWidth(px(SIDEBAR_PX))
         self._upper.setContentsMargins(px(12), px(12), px(12), px(8))
         self._upper.setSpacing(px(3))
-        self._foot_line.setContentsMargins(px(8), px(7), px(8), px(9))
+        self._foot_line.setContentsMargins(px(4), px(4), px(4), px(4))

@@ -74,13 +74,19 @@ QPushButton[kind="link"] {
 }
 QPushButton[kind="link"]:hover { text-decoration: underline; }
 QPushButton[kind="link"]:focus { border: 1px solid @accent; padding: 0px 2px; }
+QPushButton[kind="foot"] {
+  background: transparent; border: 1px solid transparent; border-radius: 8px; color: @muted; padding: 4px 8px;
+  font-size: 12px; text-align: left;
+}
+QPushButton[kind="foot"]:hover { background: @hover; color: @text; }
+QPushButton[kind="foot"]:focus { border: 2px solid @accent; padding: 3px 7px; }
 QPushButton[kind="meta"] {
-  background: transparent; border: 1px solid transparent; border-radius: 6px; color: @muted; padding: 1px 5px;
+  background: transparent; border: 1px solid transparent; border-radius: 6px; color: @muted; padding: 1px 4px;
   font-size: 12px;
 }
 QPushButton[kind="meta"]:hover { color: @text; background: @hover; }
 QPushButton[kind="meta"]:checked { color: @accent; }
-QPushButton[kind="meta"]:focus { border: 1px solid @accent; padding: 1px 5px; color: @text; }
+QPushButton[kind="meta"]:focus { border: 1px solid @accent; color: @text; }
 QPushButton[kind="icon"] {
   background: transparent; border: 1px solid transparent; border-radius: 8px; padding: 4px; color: @muted;
 }
@@ -105,9 +111,9 @@ QLineEdit:focus, QPlainTextEdit[box="field"]:focus, QTextEdit[box="field"]:focus
   border: 2px solid @accent; padding: 4px 8px;
 }
 QLineEdit:disabled { color: @muted; background: @bg; }
-QLineEdit[box="quiet"] { background: transparent; border: 1px solid transparent; }
+QLineEdit[box="quiet"] { background: transparent; border: 1px solid transparent; padding: 5px 4px 5px 2px; }
 QLineEdit[box="quiet"]:hover { background: @hover; }
-QLineEdit[box="quiet"]:focus { background: @surface; border: 2px solid @accent; }
+QLineEdit[box="quiet"]:focus { background: @surface; border: 2px solid @accent; padding: 4px 3px 4px 1px; }
 QTextEdit[box="plain"], QTextBrowser, QPlainTextEdit[box="plain"] {
   background: transparent; border: none; padding: 0; color: @text;
   selection-background-color: @accent; selection-color: @on_accent;

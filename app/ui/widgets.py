@@ -32,6 +32,8 @@ class Kind(StrEnum):
     ROW = "row"
     """A row of the sidebar."""
     NEW = "new"
+    FOOT = "foot"
+    """Two small lines at the foot of the sidebar."""
 
 
 _ICON_COLOR = {Kind.PRIMARY: "on_accent", Kind.SECONDARY: "text", Kind.ROW: "text", Kind.NEW: "text"}
@@ -190,6 +192,7 @@ class Pill(QWidget):
         super().__init__()
         self._theme = theme
         self._label = Label(text, role="small")
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Maximum)
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.px(10), theme.px(2), theme.px(10), theme.px(2))
         row.setSpacing(theme.px(6))

@@ -59,6 +59,7 @@ class MainWindow(QMainWindow):
         self._preferences, self._tasks = preferences, tasks
         self._panel_first = False
         self.panel = VersionsPanel(theme)
+        self.panel.setProperty("box", "panel")
         self.sidebar = Sidebar(theme)
         self.header = Header(theme, services.model_name)
         self._build_desks()
@@ -296,7 +297,6 @@ class MainWindow(QMainWindow):
             shown = bool(getattr(self._preferences, field)) and room >= width
             room -= width if shown else 0
             widget.setVisible(shown)
-        self.sidebar.versions.setChecked(self.panel.isVisibleTo(self))
 
     def _restyle(self) -> None:
         self.panel.setFixedWidth(self._theme.px(PANEL_PX))
