@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import KnownError, VerificationError
+from app.model.adapters.canonical import FORMAT, tensor_names
 from app.model.adapters.mlx import CONFIG, WEIGHTS
-from app.model.safetensors_file import Array, unpack
+from app.model.safetensors_file import Array, pack, unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,18 @@ class Served:
     pairs: dict[str, tuple[Array, Array]]
     """By module ("model.layers.6.mlp.gate_proj"). Shapes: down (in, r), up (r, out)."""
     scale: float
+
+    def identity(self, base: str) -> str:
+        """Return the SHA-256 of the canonical bytes that these numbers are, on the base with this passport id."""
+        tensors: dict[str, Array] = {}
+        rank = 0
+        for module, (down, up) in self.pairs.items():
+            rank = up.shape[0]
+            for name, half in zip(tensor_names(module), (down, up), strict=True):
+                tensors[name] = np.ascontiguousarray(half.T)
+        alpha = float(f"{self.scale * rank:.12g}")  # undoes the rounding of alpha / rank
+        metadata = {"format": FORMAT, "base": base, "rank": str(rank), "alpha": repr(alpha)}
+        return hashlib.sha256(pack(tensors, metadata)).hexdigest()
 
 
 def read_folder(folder: Path) -> Served:

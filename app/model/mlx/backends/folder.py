@@ -32,6 +32,8 @@ def load_base(folder: Path) -> Base:
 
     Raises: VerificationError for a broken or foreign folder, KnownError if it cannot be read.
     """
+    if mx.default_device() == mx.cpu:
+        mx.disable_compile()  # there, fusing kernels calls the system's C++ compiler, for seconds each
     tokenizer = FolderTokenizer(folder)
     try:
         model, _ = load_model(folder)

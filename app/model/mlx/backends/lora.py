@@ -26,13 +26,23 @@ def attach(model: nn.Module, pairs: Pairs, *, scale: float) -> None:
 
     Raises: VerificationError, with nothing attached, if a module does not exist or has another shape.
     """
-    wrapped: dict[str, LoRALinear] = {}
+    put(model, build(model, pairs, scale=scale))
+
+
+def build(model: nn.Module, pairs: Pairs, *, scale: float) -> dict[str, LoRALinear]:
+    """Return the wrappers of ``pairs`` without putting them in; raises as ``attach``."""
+    built: dict[str, LoRALinear] = {}
     for path, (down, up) in pairs.items():
         linear = linear_at(model, path)
         if (up.shape[1], down.shape[0]) != shape_of(linear):
             raise _foreign(path)
-        wrapped[path] = wrap(linear, mx.array(down), mx.array(up), scale=scale)
-    for path, layer in wrapped.items():
+        built[path] = wrap(linear, mx.array(down), mx.array(up), scale=scale)
+    return built
+
+
+def put(model: nn.Module, layers: Mapping[str, nn.Module]) -> None:
+    """Put each layer at its path."""
+    for path, layer in layers.items():
         replace(model, path, layer)
 
 
@@ -72,13 +82,15 @@ def change_norm(layer: LoRALinear) -> float:
 
 
 def linear_at(model: nn.Module, path: str) -> nn.Module:
-    """Return the linear layer with this path. Raises VerificationError if there is none."""
+    """Return the base's linear layer with this path, wrapped or not. Raises VerificationError if there is none."""
     module: Any = model
     for part in path.split("."):
         try:
             module = module[int(part)] if part.isdigit() else module[part]
         except (KeyError, IndexError, TypeError) as error:
             raise _foreign(path) from error
+    if isinstance(module, LoRALinear):
+        module = module.linear
     if not isinstance(module, nn.Linear | nn.QuantizedLinear):
         raise _foreign(path)
     return module

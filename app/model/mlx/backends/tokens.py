@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer as NativeTokenizer
-from tokenizers.decoders import DecodeStream
+from tokenizers.decoders import ByteLevel
 
 from app.errors import VerificationError
 from app.model.prompt import PromptTemplate
@@ -30,6 +30,10 @@ class FolderTokenizer:
         self._wants_begin = bool(settings.get("add_bos_token", False))
         self.ends = self._known((self.template.end_of_turn, eos))
         """Ids that end an answer."""
+        self._added = {
+            number: b"" if token.special else str(token.content).encode()
+            for number, token in self._native.get_added_tokens_decoder().items()
+        }
 
     def _known(self, texts: Iterable[str]) -> frozenset[int]:
         ids = (self._native.token_to_id(text) for text in texts if text)
@@ -46,33 +50,32 @@ class FolderTokenizer:
         ids: list[int] = self._native.encode(text, add_special_tokens=False).ids
         return ids
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of these ids without control tokens; bytes that are no character yet are left out."""
-        text: str = self._native.decode(list(ids), skip_special_tokens=True)
-        return text.rstrip("\N{REPLACEMENT CHARACTER}")
-
-    def stream(self) -> TextStream:
-        """Return what turns an answer's ids into text as they come."""
-        return TextStream(self._native)
+    def piece(self, token: int) -> bytes:
+        """Return the bytes that a token stands for; a control token stands for none."""
+        if (text := self._added.get(token)) is not None:
+            return text
+        characters: str = self._native.id_to_token(token) or ""
+        return bytes(_BYTE_OF[character] for character in characters)
 
 
-class TextStream:
-    """Turns ids into text one by one, holding back what is not a whole character yet."""
+def _printable_bytes() -> dict[str, int]:
+    """Return the byte behind each character of a byte-level vocabulary: printable ones are themselves."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(0x100 + rank): byte for rank, byte in enumerate(others)}
 
-    def __init__(self, native: NativeTokenizer) -> None:
-        self._native = native
-        self._decoding = DecodeStream(skip_special_tokens=True)
 
-    def push(self, token: int) -> str:
-        """Return the text that this id completes, or nothing."""
-        return self._decoding.step(self._native, token) or ""
+_BYTE_OF = _printable_bytes()
 
 
 def _native(path: Path) -> NativeTokenizer:
     try:
-        return NativeTokenizer.from_file(str(path))
+        native = NativeTokenizer.from_file(str(path))
     except Exception as error:  # the library raises the bare class for every fault
         raise _broken(path) from error
+    if not isinstance(native.decoder, ByteLevel):
+        raise VerificationError("load the model", path.name, "Only byte-level vocabularies are supported here.")
+    return native
 
 
 def _settings(path: Path) -> dict[str, Any]:
