@@ -246,7 +246,8 @@ class Context:
 
     def last_logits(self) -> Logits:
         """Return a view of the logits of the last wanted token, valid until the next decode. Shape: (V,)."""
-        return self.logits(1)[0]
+        row: Logits = self.logits(1)[0]
+        return row
 
     def logits(self, count: int) -> Logits:
         """Return a view of the logits of the ``count`` wanted tokens, in their order. Shape: (count, V)."""
