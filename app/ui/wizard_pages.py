@@ -65,7 +65,7 @@ class Page(QWidget):
 
     def point(self, text: str) -> None:
         """Add one point of a list."""
-        line = row(gap=8)
+        line = row(gap=self.theme.px(8))
         line.addWidget(Label("•", role="muted"), 0, Qt.AlignmentFlag.AlignTop)
         line.addWidget(Prose(text), 1)
         self.body.addLayout(line)
@@ -204,7 +204,7 @@ class LimitsPage(Page):
         self.say("Limits hold even if something goes wrong, or if someone else sits at this machine.")
         self.changes = Number(theme, low=1, high=500, name="Changes a day, at most")
         self.changes.set_value(budget.changes_per_day)
-        line = row(gap=12)
+        line = row(gap=theme.px(12))
         line.addWidget(Label("Changes a day, at most"))
         line.addWidget(self.changes)
         line.addStretch(1)
