@@ -7,6 +7,7 @@ tested without a window.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -144,16 +145,21 @@ def _surfaced(card: CardView, *, locked: bool) -> Face:
         replace = Action(Act.REPLACE, "Replace it", Weight.PRIMARY)
         keep = Action(Act.KEEP_BOTH, "Keep both")
         choices = (replace, keep, _WORDING, Action(Act.NOT_NOW, "Cancel", Weight.TEXT))
-    change = "I would remember it in every chat from now on, and you can take it back at any time."
     return Face(
         title="Shall I learn this?",
-        body=f"{_sentence(card.why)} {change}".strip(),
+        body=_noticed(card.why),
         note=_surfaced_note(card, locked=locked),
         lesson=True,
         conflict=card.conflict is not None,
         actions=(*choices, Action(Act.NEVER, "Never for this", Weight.MENU)),
         aside=f"about {duration(card.seconds_left or TYPICAL_SECONDS)}, you can keep chatting",
     )
+
+
+def _noticed(why: str) -> str:
+    """Return what was noticed, what would change unless ``why`` says it already, and how to take it back."""
+    change = "" if "from now on" in why else "I would remember it in every chat from now on."
+    return " ".join(filter(None, (_sentence(why), change, "You can take it back at any time.")))
 
 
 def _surfaced_note(card: CardView, *, locked: bool) -> str:
@@ -201,14 +207,13 @@ def _in_use(card: CardView) -> str:
 def _rejected(card: CardView, *, detailed: bool) -> Face:
     unsure = is_inconclusive(card)
     fallback = "The checks could not tell whether it helped." if unsure else "The checks did not pass."
-    wording = (_WORDING,) if "rephrase" in card.suggestions or not card.suggestions else ()
     return Face(
         title=_not_learned(card),
         body=f"{_sentence(card.outcome_words or fallback)} Nothing was changed.",
         note=" ".join(filter(None, (_ADVICE.get(item, "") for item in card.suggestions))),
         tone=Tone.WARN if unsure else Tone.BAD,
         rows=check_rows(card.checks, detailed=detailed),
-        actions=(*wording, *_details_action(card, detailed=detailed)),
+        actions=(_WORDING, *_details_action(card, detailed=detailed)),
         aside=seconds_words(card.seconds),
     )
 
@@ -304,8 +309,12 @@ _RESULTS = {
 
 def check_rows(checks: tuple[Check, ...], *, detailed: bool) -> tuple[Row, ...]:
     """Return the lines to show: the plain checks and whatever did not pass, or all of them with numbers."""
-    shown = [c for c in checks if detailed or c.rule in _PLAIN_RULES or c.outcome is not Outcome.ACCEPT]
+    shown = [check for check in checks if detailed or _is_plain(check) or check.outcome is not Outcome.ACCEPT]
     return tuple(_row(check, detailed=detailed) for check in shown)
+
+
+def _is_plain(check: Check) -> bool:
+    return check.rule in _PLAIN_RULES and check.unit != "nats"
 
 
 def _row(check: Check, *, detailed: bool) -> Row:
@@ -322,6 +331,8 @@ def measured(check: Check) -> str:
 
 
 def _number(value: float, *, whole: bool) -> str:
+    if not math.isfinite(value):
+        return "too large to say"
     if whole:
         return f"{value:.0f}"
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.1e}"

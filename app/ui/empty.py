@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.ui.card_flow import FlowRow
+from app.ui.card_prose import Prose
 from app.ui.theme import COLUMN_PX, Theme
 from app.ui.widgets import Button, Label, column, row
 
@@ -30,11 +31,10 @@ class EmptyPage(QWidget):
         self._theme = theme
         self._inside = QWidget()
         self._title = Label("What shall we talk about?", role="page", wrap=True)
-        self._words = Label(
+        self._words = Prose(
             "This model runs on your machine and is yours alone. When it gets something wrong, tell it: "
             "it asks whether to learn the right answer, and you decide.",
             role="muted",
-            wrap=True,
         )
         self.suggestions = [Button(theme, text) for text in SUGGESTIONS]
         self._flow = FlowRow()

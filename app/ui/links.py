@@ -48,6 +48,8 @@ class LinkDialog(QDialog):
         self.open_button.clicked.connect(self._open)
         self.copy_button.clicked.connect(self._copy)
         self.cancel_button.clicked.connect(self.reject)
+        # Enter, pressed once too often, must not open anything.
+        self.cancel_button.setFocus()
 
     @staticmethod
     def _address_box(theme: Theme, address: str) -> QWidget:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QVBoxLayout, QWidget
 from app.chat.api import MessageState, MessageView
 from app.errors import ErrorInfo
 from app.ui.card_flow import FlowRow
+from app.ui.card_prose import Prose
 from app.ui.growing import GrowingEdit
 from app.ui.markdown.panes import Pane
 from app.ui.markdown.view import MarkdownView
@@ -392,7 +393,7 @@ class _Failure(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         box = frame("failure")
-        self._words = Label(wrap=True, selectable=True)
+        self._words = Prose()
         self.button = Button(theme, "Try again", icon="again")
         inner = column(box, margins=(theme.px(12), theme.px(9), theme.px(12), theme.px(10)), gap=theme.px(8))
         inner.addWidget(self._words)
@@ -401,8 +402,9 @@ class _Failure(QWidget):
 
     def show_error(self, error: ErrorInfo | None) -> None:
         """Say the reason."""
-        self._words.setText(plain_reason(error) if error else "The answer could not be finished.")
-        self.setAccessibleName(self._words.text())
+        words = plain_reason(error) if error else "The answer could not be finished."
+        self._words.set_words(words)
+        self.setAccessibleName(words)
 
 
 def origin(view: MessageView) -> str:

@@ -243,12 +243,12 @@ class Scroller(QScrollArea):
 
     def _arrange(self) -> None:
         width = self._column_width()
-        left = (self.viewport().width() - width) // 2
+        left = (self.width() - width) // 2
         for key, widget in self._widgets.items():
             widget.setGeometry(left, self._tops[self._index[key]], width, self._heights[key][1])
 
     def _column_width(self) -> int:
-        room = self.viewport().width() - 2 * self._theme.px(SIDE_PX)
+        room = self.width() - 2 * self._theme.px(SIDE_PX)
         return max(min(self._theme.px(COLUMN_PX), room), 40)
 
     def _span(self, number: int) -> tuple[int, int]:

@@ -85,7 +85,7 @@ class ShortcutsDialog(QDialog):
         grid = QGridLayout(inside)
         grid.setContentsMargins(0, 0, theme.px(8), 0)
         grid.setVerticalSpacing(theme.px(6))
-        lines = [(shortcut.words, _native(actions[shortcut.name].shortcuts())) for shortcut in SHORTCUTS]
+        lines = [(shortcut.words, _native(_typed(actions[shortcut.name].shortcuts()))) for shortcut in SHORTCUTS]
         lines += [(words, _native([QKeySequence(keys)])) for words, keys in CARD_KEYS]
         lines += [("Send, new line", "Enter, Shift+Enter"), ("Edit the last answer, in an empty field", "Up")]
         for number, (words, keys) in enumerate(lines):
@@ -94,6 +94,8 @@ class ShortcutsDialog(QDialog):
         area = QScrollArea()
         area.setWidget(inside)
         area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         close = Button(theme, "Close")
         close.clicked.connect(self.accept)
         foot = row()
@@ -106,6 +108,11 @@ class ShortcutsDialog(QDialog):
         room = self.screen().availableSize()
         self.resize(min(theme.px(480), room.width()), min(theme.px(620), room.height()))
         close.setFocus()
+
+
+def _typed(keys: list[QKeySequence]) -> list[QKeySequence]:
+    """Return the sequences that an ordinary keyboard has: none of its multimedia keys."""
+    return [key for key in keys if key[0].key() < Qt.Key.Key_Back]
 
 
 def _native(keys: list[QKeySequence]) -> str:

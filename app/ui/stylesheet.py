@@ -122,6 +122,7 @@ QTextBrowser[focus="true"] { background: @hover; border-radius: 4px; }
 
 QListView { background: transparent; border: none; }
 QScrollArea, QScrollArea > QWidget > QWidget[box="scroll"] { background: transparent; border: none; }
+QAbstractScrollArea::corner { background: transparent; border: none; }
 QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }
 QScrollBar:horizontal { background: transparent; height: 10px; margin: 0; }
 QScrollBar::handle { background: @line; border-radius: 3px; margin: 2px; min-height: 28px; min-width: 28px; }

@@ -51,7 +51,8 @@ class Pane(QTextBrowser):
         self.setUndoRedoEnabled(False)
         self.document().setDocumentMargin(0)
         self.document().setDefaultTextOption(_by_content(self.document().defaultTextOption()))
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        # Not fixed: a layout would then hold it to the height that it had at another width.
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         self.anchorClicked.connect(self._ask)
