@@ -84,3 +84,17 @@ def test_every_decision_is_listed():
 def test_every_decision_says_what_was_rejected(path):
     assert "**Decision.**" in read(path)
     assert "**Rejected.**" in read(path)
+
+
+def test_the_architecture_names_every_room():
+    text = read("docs/architecture.md")
+    rooms = {path.rpartition("/")[0] for path in tracked("app/*/__init__.py")}
+    inner = ("/backends", "/versions")
+    missing = {room for room in rooms if not room.endswith(inner) and f"`{room}/" not in text}
+    assert not missing
+
+
+def test_the_architecture_names_nothing_that_is_not_there():
+    named = re.findall(r"`(app/[\w/]+(?:\.py)?)/?`", read("docs/architecture.md"))
+    missing = [path for path in named if not (ROOT / path).exists()]
+    assert not missing
