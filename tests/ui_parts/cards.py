@@ -12,29 +12,29 @@ from app.model.api import Check, Outcome
 CONFLICT = Conflict("lesson-3", "What is my dog's name?", "Your dog's name is Bello.")
 
 PASSED = (
-    Check("efficacy", Outcome.ACCEPT, "Says it when asked", 1.0, 1.0, "", ()),
-    Check("held_out", Outcome.ACCEPT, "Says it when asked, 10 of 10 other wordings", 1.0, 0.8, ""),
-    Check("locality", Outcome.ACCEPT, "Leaves similar questions alone (cat, sister, hamster)", 1.0, 0.9, ""),
-    Check("earlier", Outcome.ACCEPT, "Still knows the 13 earlier lessons", 13, 13, "lessons"),
+    Check("efficacy", Outcome.ACCEPT, "Says it when asked in these words", 1.0, 1.0, "of 1"),
+    Check("held_out", Outcome.ACCEPT, "Says it when asked, 10 of 10 other wordings", 10.0, 8.0, "of 10"),
+    Check("locality", Outcome.ACCEPT, "Leaves similar questions alone (cat, sister, hamster)", 0.0, 1.0, "of 12"),
+    Check("earlier", Outcome.ACCEPT, "Still knows the 13 earlier lessons", 0.0, 0.0, "of 13"),
     Check("retention_base", Outcome.ACCEPT, "General ability, change in loss", 0.002, 0.010, "nats"),
-    Check("norm", Outcome.ACCEPT, "Size of the change", 0.013, 0.05, ""),
+    Check("norm", Outcome.ACCEPT, "Size of the change", 0.01312, 0.05, "of the weights"),
 )
 FAILED_CHECKS = (
     *PASSED[:2],
     Check(
         "locality",
         Outcome.REJECT,
-        "Leaves similar questions alone",
-        0.7,
-        0.9,
-        "",
+        "Changes the answers to 3 of 12 other questions",
+        3.0,
+        1.0,
+        "of 12",
         ("What is the capital of Austria?", "What is the capital of Peru?", "What is the capital of Chad?"),
     ),
     *PASSED[3:],
 )
 UNSURE_CHECKS = (
     *PASSED[:1],
-    Check("held_out", Outcome.INCONCLUSIVE, "Says it when asked, 7 of 10 other wordings", 0.7, 0.8, ""),
+    Check("held_out", Outcome.INCONCLUSIVE, "Says it when asked, 7 of 10 other wordings", 7.0, 8.0, "of 10"),
     *PASSED[2:],
 )
 

@@ -40,6 +40,12 @@ def test_a_question_says_what_was_noticed_what_would_change_and_how_to_take_it_b
     assert "take it back" in body
 
 
+def test_what_would_change_is_said_once_if_the_reason_says_it_already() -> None:
+    why = "You edited my answer. I would answer in your words in every chat from now on."
+    body = face(replace(STATES["surfaced"], why=why)).body
+    assert body == f"{why} You can take it back at any time."
+
+
 def test_a_question_offers_learning_wording_later_and_never() -> None:
     assert acts("surfaced") == [Act.LEARN, Act.WORDING, Act.NOT_NOW, Act.NEVER]
     assert face(STATES["surfaced"]).actions[-1].weight is Weight.MENU
@@ -79,6 +85,16 @@ def test_a_check_that_did_not_pass_is_shown_even_if_it_is_a_technical_one() -> N
     assert [row.words for row in check_rows((bad,), detailed=False)] == ["Size of the change"]
 
 
+def test_a_passed_check_in_technical_units_waits_among_the_details() -> None:
+    near = Check("locality", Outcome.ACCEPT, "Similar questions, change in answers", 0.01, 0.05, "nats")
+    assert check_rows((near,), detailed=False) == ()
+    assert len(check_rows((near,), detailed=True)) == 1
+
+
+def test_a_value_beyond_all_bounds_is_said_in_words() -> None:
+    assert measured(Check("norm", Outcome.REJECT, "", float("inf"), 0.05, "")) == "too large to say (limit 0.050)"
+
+
 def test_a_lesson_that_cannot_be_undone_offers_no_undo() -> None:
     shown = face(replace(STATES["proven"], can_undo=False))
     assert [action.act for action in shown.actions] == [Act.DETAILS]
@@ -99,7 +115,7 @@ def test_not_knowing_is_told_apart_from_no() -> None:
 
 def test_a_suggestion_that_the_app_cannot_do_is_not_offered() -> None:
     shown = face(replace(STATES["rejected"], suggestions=("retrieval",)))
-    assert Act.WORDING not in [action.act for action in shown.actions]
+    assert [action.act for action in shown.actions] == [Act.WORDING, Act.DETAILS]
     assert shown.note == ""
 
 
@@ -131,8 +147,8 @@ def test_durations_are_said_in_words(seconds: float, words: str) -> None:
 
 def test_measured_values_keep_their_digits_and_their_unit() -> None:
     assert measured(PASSED[4]) == "0.002 nats (limit 0.010)"
-    assert measured(PASSED[3]) == "13 lessons (limit 13)"
-    assert measured(FAILED_CHECKS[2]) == "0.700 (limit 0.900)"
+    assert measured(PASSED[3]) == "0 of 13 (limit 0)"
+    assert measured(FAILED_CHECKS[2]) == "3 of 12 (limit 1)"
 
 
 @pytest.mark.parametrize("text", ["word " * 50, "x" * 500, "a\nb\nc", ""])
