@@ -19,14 +19,15 @@ from typing import Any
 
 from app.clock import Clock
 from app.errors import AppError, KnownError, VerificationError
+from app.store.canonical import digest
 from app.store.disk import disk_errors, from_os_error
 from app.store.entries import GENESIS, Entry, Reading, make_entry, read_log, to_line
-from app.store.files import TEMPORARY_PREFIX, Files, make_folders
+from app.store.files import Files, make_folders
 
 RECOVERED = "recovered"
 """Kind of the entry that says that a torn end was cut."""
 
-_CHECKPOINT = re.compile(rb"(\d{1,15}) ([0-9a-f]{64})\n")
+_CHECKPOINT = re.compile(rb"(\d{1,15}) ([0-9a-f]{64}) [0-9a-f]{64}\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +209,10 @@ class AuditLog:
             self._locked = KnownError("write to the history", "its last entry", hint)
 
     def _note_checkpoint(self) -> None:
-        """Leave a mark of how far the log has come. Without fsync: it may be old, and old is harmless."""
+        """Leave a mark of how far the log has come. Without fsync: it may be old or torn, and then says nothing."""
         at = self.checkpoint()
-        temporary = self._checkpoint_path.with_name(f"{TEMPORARY_PREFIX}checkpoint")
         with contextlib.suppress(OSError):
-            self._files.write(temporary, f"{at.count} {at.hash}\n".encode("ascii"))
-            self._files.rename(temporary, self._checkpoint_path)
+            self._files.write(self._checkpoint_path, _mark(at))
 
     def _last_checkpoint(self) -> Checkpoint:
         """Return the mark last left; one that a power cut damaged says nothing."""
@@ -221,7 +220,17 @@ class AuditLog:
             found = _CHECKPOINT.fullmatch(self._files.read(self._checkpoint_path))
         except OSError:
             found = None
-        return Checkpoint(int(found[1]), found[2].decode("ascii")) if found else Checkpoint(0, GENESIS)
+        if found:
+            at = Checkpoint(int(found[1]), found[2].decode("ascii"))
+            if _mark(at) == found[0]:
+                return at
+        return Checkpoint(0, GENESIS)
+
+
+def _mark(at: Checkpoint) -> bytes:
+    """Return the checkpoint file's content; its last word tells a torn one, half old and half new, from a whole one."""
+    words = f"{at.count} {at.hash}"
+    return f"{words} {digest(words.encode('ascii'))}\n".encode("ascii")
 
 
 def _first_bad(reading: Reading, mark: Checkpoint) -> int | None:

@@ -26,6 +26,10 @@ def canonical(value: Any, *, floats: bool = True) -> bytes:
     Raises: BugError for anything else, since only our own code calls this.
     """
     _check(value, floats=floats)
+    return _dump(value)
+
+
+def _dump(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -41,9 +45,9 @@ def parse(data: bytes, what: str) -> Any:
     """
     try:
         value = json.loads(data)
-        if canonical(value) == data:
+        if _dump(value) == data:
             return value
-    except (ValueError, RecursionError, BugError) as error:
+    except (ValueError, RecursionError) as error:
         raise _not_canonical(what) from error
     raise _not_canonical(what)
 

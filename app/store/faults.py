@@ -146,6 +146,8 @@ class _File:
 
 def _same_bytes(old: bytes, new: bytes) -> int:
     """Return how many bytes two contents have in common from the start."""
+    if new.startswith(old) or old.startswith(new):
+        return min(len(old), len(new))
     different = (index for index, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
     return next(different, min(len(old), len(new)))
 
@@ -310,11 +312,25 @@ class PowerLossFiles:
         """Yield every disk that a power cut now may leave, each fresh and at rest."""
         nodes = list(_reachable(self._tree))
         outcomes: list[Sequence[_Outcome]] = [node.outcomes() for node in nodes]
+        seen: set[_Print] = set()
         for number, chosen in enumerate(itertools.product(*outcomes)):
             if number >= _MOST_DISKS:
                 raise OverflowError("too many possible disks: sync more often, or cut earlier")
             state = {id(node): outcome for node, outcome in zip(nodes, chosen, strict=True)}
-            yield PowerLossFiles(self.root, tree=_copy_folder(self._tree, state))
+            tree = _copy_folder(self._tree, state)
+            if (found := _print_of(tree)) not in seen:
+                seen.add(found)
+                yield PowerLossFiles(self.root, tree=tree)
+
+
+_Print = bytes | frozenset[tuple[str, "_Print"]]
+
+
+def _print_of(node: _Node) -> _Print:
+    """Return a value that is equal for equal trees."""
+    if isinstance(node, _File):
+        return node.data
+    return frozenset((name, _print_of(child)) for name, child in node.names.items())
 
 
 def _reachable(tree: _Folder) -> Iterator[_Node]:

@@ -7,7 +7,7 @@ its delta, its decision and its verdict are part of what it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from app.errors import VerificationError
@@ -55,7 +55,7 @@ class NewCommit:
 
 def to_document(commit: Commit) -> dict[str, Any]:
     """Return a commit as JSON without floats: ``scale`` is the shortest decimal that reads back the same."""
-    document = asdict(commit)
+    document = {name: getattr(commit, name) for name in _FIELDS}
     document["scale"] = repr(float(commit.scale))
     for name in _LISTS:
         document[name] = list(document[name])
