@@ -53,7 +53,6 @@ AGREES = _pattern(
     r"totally |pretty )?(?:right|correct|true|fine|good|great|ok|okay|perfect|it|enough|helpful|nice|well|amazing|"
     r"brilliant|wonderful|exactly|cool|clear|lovely|better|interesting|funny|useful|what i (?:wanted|needed|meant))\b"
     r"|you(?:'re| are) (?:right|correct|welcome|great|amazing|the best|absolutely right)\b"
-    r"|i (?:like|love|agree|see|understand|get it|knew)\b"
 )
 """Says that the answer is fine, in earnest or not."""
 
@@ -94,7 +93,8 @@ OPINION = _pattern(
 """Judges the answer, or points at something, instead of saying what is right."""
 
 FEELS = _pattern(
-    r"(?:i|we) (?:don't|do not|didn't|can't|cannot|won't|think|want|wanted|need|needed|like|feel|felt|know|"
+    r"(?:i|we) (?:don't|do not|didn't|can't|cannot|won't|think|want|wanted|need|needed|like|love|"
+    r"get it|knew|feel|felt|know|"
     r"believe|guess|"
     r"hope|wish|agree|disagree|doubt|wonder|wondered|changed|have (?:another|a|one|some) (?:more )?(?:question|"
     r"request|idea)s?|"

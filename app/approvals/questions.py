@@ -20,7 +20,7 @@ from app.approvals.words import content_words, sentences, tidy
 _LEAD = re.compile(
     r"^(?:hi|hey|hello|okay|ok|so|and|but|well|please|now|also|quick question|question|just curious|by the way|"
     r"i was wondering(?: if you know)?|i wonder|(?:please )?remind me(?: again)?(?: of)?|"
-    r"(?:please )?tell me(?: about)?|"
+    r"(?:please )?tell me|"
     r"(?:can|could|would|will) you (?:please )?(?:tell|remind) me(?: of)?|do you (?:still )?(?:know|remember|recall)|"
     r"i(?:'d| would) like to know|i (?:want|need) to know|let me know|answer this|what i want to know is|"
     r"(?:please )?(?:name|give me|state|say))\b[\s,:;—-]*",

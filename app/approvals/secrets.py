@@ -92,7 +92,7 @@ _SHAPES = (
     _shape(
         "key",
         r"\b(?:api|access|secret|auth|private|encryption|recovery|seed)[ _-]?(?:key|token|phrase|secret)\b"
-        r"[\"']?\s*(?:is|=|:)\s*[\"']?(\S{6,})",
+        r"[\"']?\s*(?:is|=|:)[\s:]*[\"']?(\S{4,})",
         _could_be_password,
         re.IGNORECASE,
     ),

@@ -14,9 +14,9 @@ _WORD = re.compile(r"\w+(?:'\w+)?")
 _EMPTY = word_set(
     "a an the and or but if so of to in on at for from with by about as into than then that this these those there "
     "here is are was were be been being am do does did done have has had will would can could should shall may "
-    "might must i me my mine we us our ours you your yours he him his she her hers it its they them their theirs who whom "
-    "whose what which where when why how not no yes please tell remind know say said ask s t re ve ll d m don't isn't "
-    "called answer question just really actually very also too again some any all"
+    "might must i me my mine we us our ours you your yours he him his she her hers it its they them their theirs who "
+    "whom whose what which where when why how not no yes please tell remind know say said ask s t re ve ll d m "
+    "don't isn't called answer question just really actually very also too again some any all"
 )
 _ABBREVIATIONS = ("dr.", "mr.", "mrs.", "ms.", "st.", "prof.", "vs.", "e.g.", "i.e.", "jr.", "sr.")
 
