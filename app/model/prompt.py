@@ -31,8 +31,8 @@ from app.model.api import Role, Turn
 from app.model.prompt_sandbox import Meter, Refused, TemplateEnvironment
 from app.model.prompt_text import Content, Marker
 
-MAX_SOURCE = 131_072
-"""Characters of a template; the longest in use are about a quarter of this."""
+MAX_SOURCE = 65_536
+"""Characters of a template; the longest in use are about half of this."""
 PINNED_DAY = date(2025, 1, 1)
 """What a template takes for today: a date that moved would change every prompt, and what was learned, each midnight."""
 
