@@ -67,7 +67,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 def _held(lock: Path) -> bool:
     try:
-        return psutil.pid_exists(int(lock.read_text(encoding="ascii")))
+        return bool(psutil.pid_exists(int(lock.read_text(encoding="ascii"))))
     except FileNotFoundError:
         return False
     except ValueError:  # made just now, its number not yet written
@@ -78,7 +78,7 @@ def canonical_adapter(
     base: BaseFiles,
     *,
     seed: int,
-    strength: float = 0.05,
+    strength: float = 0.3,
     modules: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
     layers: tuple[int, int] = (6, 15),
     rank: int = 8,
@@ -103,7 +103,7 @@ def canonical_adapter(
 
 
 def small_adapter(
-    base: BaseFiles, folder: Path, *, seed: int, scale: float = 1.0, strength: float = 0.05
+    base: BaseFiles, folder: Path, *, seed: int, scale: float = 1.0, strength: float = 0.3
 ) -> AdapterRef:
     """Return a random adapter as the engine takes it."""
     data = canonical_adapter(base, seed=seed, strength=strength)

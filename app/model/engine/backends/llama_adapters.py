@@ -34,11 +34,11 @@ KEPT = 8
 _FLOATS: Mapping[int, np.dtype[Any]] = {0: np.dtype("<f4"), 1: np.dtype("<f2")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LoadedAdapter:
-    """An adapter that llama.cpp has taken."""
+    """An adapter that llama.cpp has taken. Itself only: two loads of one file are two adapters."""
 
-    pointer: int
+    pointer: Any
     sha256: str
     """As the loaded adapter tells it."""
 

@@ -92,6 +92,8 @@ class Evaluation:
 
     def scores(self, items: Sequence[ToScore], answer: Answer, cancel: Cancel) -> None:
         """Score items."""
+        for item in items:
+            item.scored.check()
         needs = [item.need() for item in items]
         for shared, group in self._groups(needs, SCORE_CELLS, cancel):
             feed = _Feed(self.context, cancel)

@@ -269,8 +269,8 @@ class Context:
         """Let a sequence begin with all that another remembers."""
         lib.llama_memory_seq_cp(self._memory, source, target, -1, -1)
 
-    def set_adapter(self, adapter: int | None, scale: float) -> None:
-        """Let one adapter act, or none, and drop all that is remembered: it answers for other weights."""
+    def set_adapter(self, adapter: Any, scale: float) -> None:
+        """Let one adapter act, or None, and drop all that is remembered: it answers for other weights."""
         if adapter is None:
             code = lib.llama_set_adapters_lora(self.pointer, None, 0, None)
         else:
