@@ -21,10 +21,10 @@ from pathlib import Path
 
 from app.clock import Clock, SystemClock
 from app.errors import VerificationError
-from app.model.api import AdapterRef, BaseFiles, Candidate, Check, Encoder, Engine, EngineInfo, Greedy, Outcome, Verdict
+from app.model.api import AdapterRef, BaseFiles, Candidate, Check, Encoder, Engine, EngineInfo, Outcome, Verdict
 from app.model.gate import measure, reasons, rules
 from app.model.gate.asking import Answers, Asker, Memory
-from app.model.gate.plan import Plan, Sizes, asked, make_plan, make_rotation, user
+from app.model.gate.plan import Plan, Sizes, all_pins, ask_pin, asked, make_plan, make_rotation
 from app.model.gate.rules import Change, Limits
 from app.model.gate.stages import Stages
 from app.model.gate.suites import Suites, load_suites
@@ -118,15 +118,28 @@ class Gate:
         """
         suites = self._verified_suite()
         info = await self.warm(base)
-        await prepare(make_rotation(suites, self._sizes, shift=lessons), self._asker(info, suites), parent)
+        asker = self._asker(info, suites)
+        await self._held(asker, suites)
+        await prepare(make_rotation(suites, self._sizes, shift=lessons), asker, parent)
 
     async def _case(self, candidate: Candidate) -> _Case:
         suites = self._verified_suite()
         info = await self.warm(candidate.base)
         _check_validity(candidate, info)
-        plan, asker = make_plan(candidate, suites, self._sizes), self._asker(info, suites)
-        trial = Trial(candidate, plan, asker, self._encoder, self._limits)
-        return _Case(candidate, suites, info, plan, asker, trial)
+        asker = self._asker(info, suites)
+        plan = make_plan(candidate, suites, self._sizes, await self._held(asker, suites))
+        return _Case(candidate, suites, info, plan, Trial(candidate, plan, asker, self._encoder, self._limits))
+
+    async def _held(self, asker: Asker, suites: Suites) -> frozenset[str]:
+        """Return the pins that the base holds; it is asked once for good.
+
+        Raises VerificationError if it holds none: compared with such a base, every change would look harmless.
+        """
+        pins = [(probe, ask_pin(probe, self._sizes)) for probe in all_pins(suites)]
+        held = measure.held(pins, await asker.ask(None, [item for _, item in pins]))
+        if not held:
+            raise _invalid("the base answers none of the questions that it should know")
+        return held
 
     def _verified_suite(self) -> Suites:
         if self._suites is None:
@@ -150,7 +163,8 @@ class Gate:
             return _Found(lessons.scale, checks)
         with stages.stage("references", 0.2) as report:
             references = await case.trial.references(near, report)
-            await self._check_base(case, references)
+            if not measure.mean_loss(flat(case.plan.rotation.prose), references.base) > 0:
+                raise _invalid("the base cannot be measured")
         with stages.stage("everything else", 0.4) as report:
             new = await case.trial.rest(lessons.scale, references, report)
         more, changes = await self._side_effects(case, lessons.scale, references, new, stages)
@@ -161,16 +175,6 @@ class Gate:
         if lessons.asked or not case.candidate.earlier:
             checks.append(case.trial.earlier_check(lessons))
         return [*checks, rules.norm(case.candidate.written_norm * lessons.scale, case.candidate.norm_limit)]
-
-    async def _check_base(self, case: _Case, references: References) -> None:
-        """Refuse to compare with a base that answers nothing: every change would look harmless."""
-        if measure.base_score(case.plan.probes, references.base) == 0:
-            known = [(probe, Greedy(user(probe.prompt), self._sizes.probe_tokens)) for probe in case.suites.known]
-            base = await case.asker.ask(None, [item for _, item in known])
-            if measure.base_score(known, base) == 0:
-                raise _invalid("the base answers none of the questions that it should know")
-        if not measure.mean_loss(flat(case.plan.rotation.prose), references.base) > 0:
-            raise _invalid("the base cannot be measured")
 
     async def _side_effects(
         self, case: _Case, scale: float, references: References, new: Answers, stages: Stages
@@ -214,7 +218,6 @@ class _Case:
     suites: Suites
     info: EngineInfo
     plan: Plan
-    asker: Asker
     trial: Trial
 
 

@@ -54,9 +54,9 @@ def suspects(probes: Sequence[tuple[Probe, Greedy]], *, base: Answers, new: Answ
     ]
 
 
-def base_score(probes: Sequence[tuple[Probe, Greedy]], base: Answers) -> float:
-    """Return the share of pinned questions that the base itself answers: 0 means that nothing can be compared."""
-    return text.share(sum(holds(probe, greedy(base, item).text) for probe, item in probes), len(probes))
+def held(probes: Sequence[tuple[Probe, Greedy]], answers: Answers) -> frozenset[str]:
+    """Return the ids of the pins that a version holds."""
+    return frozenset(probe.id for probe, item in probes if holds(probe, greedy(answers, item).text))
 
 
 def own_answer(item: Greedy, said: GreedyResult) -> Score:

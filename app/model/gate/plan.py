@@ -7,6 +7,7 @@ and most of the parent's side is known from when it was the candidate itself.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -93,12 +94,23 @@ def half(items: tuple[object, ...]) -> int:
     return (len(items) + 1) // 2
 
 
-def make_plan(candidate: Candidate, suites: Suites, sizes: Sizes) -> Plan:
-    """Return the questions for one candidate."""
+def make_plan(candidate: Candidate, suites: Suites, sizes: Sizes, held: frozenset[str]) -> Plan:
+    """Return the questions for one candidate.
+
+    Args:
+        candidate: What is on trial.
+        suites: What may be asked besides the lesson.
+        sizes: How much is asked.
+        held: Ids of the pins that the base holds; asking the others would show nothing.
+    """
     exam, shift = candidate.exam, len(candidate.earlier)
     recent, older, spare = _earlier(candidate.earlier, sizes, shift)
-    formats = window(suites.formats, start=shift * sizes.formats, count=sizes.formats)
-    probes = (*_probes(exam, suites, sizes, shift), *formats)
+    formats = [probe for probe in suites.formats if probe.id in held]
+    behaviour = [probe for probe in suites.behaviour if probe.id in held]
+    probes = (
+        *_probes(exam, [probe for probe in suites.known if probe.id in held], sizes, shift),
+        *window(formats, start=shift * sizes.formats, count=sizes.formats),
+    )
     return Plan(
         exact=_ask_exam(exam),
         held_out=tuple(_greedy(turns, exam.answer) for turns in _spread(exam.held_out, sizes.held_out)),
@@ -107,10 +119,10 @@ def make_plan(candidate: Candidate, suites: Suites, sizes: Sizes) -> Plan:
         ),
         earlier=tuple((exam, _ask_exam(exam)) for exam in (*recent, *older)),
         spare_earlier=tuple((exam, _ask_exam(exam)) for exam in spare),
-        probes=tuple((probe, Greedy(user(probe.prompt), sizes.probe_tokens)) for probe in probes),
+        probes=tuple((probe, ask_pin(probe, sizes)) for probe in probes),
         behaviour=tuple(
-            (probe, Greedy(user(probe.prompt), sizes.probe_tokens))
-            for probe in window(suites.behaviour, start=shift, count=sizes.behaviour)
+            (probe, ask_pin(probe, sizes))
+            for probe in window(behaviour, start=shift, count=sizes.behaviour)
             if not asks_the_same(exam, probe.prompt)
         ),
         rotation=make_rotation(suites, sizes, shift=shift),
@@ -131,6 +143,16 @@ def make_rotation(suites: Suites, sizes: Sizes, *, shift: int) -> Rotation:
         pairs=refusals[: sizes.pair_units],
         spare_pairs=refusals[sizes.pair_units :],
     )
+
+
+def ask_pin(probe: Probe, sizes: Sizes) -> Greedy:
+    """Return a pinned question; forms need room to show themselves."""
+    return Greedy(user(probe.prompt), 2 * sizes.probe_tokens if probe.form else sizes.probe_tokens)
+
+
+def all_pins(suites: Suites) -> tuple[Probe, ...]:
+    """Return every pinned question of a suite."""
+    return (*suites.known, *suites.behaviour, *suites.formats)
 
 
 def user(prompt: str) -> tuple[Turn, ...]:
@@ -177,9 +199,9 @@ def _earlier(exams: tuple[Exam, ...], sizes: Sizes, shift: int) -> tuple[list[Ex
     return recent, older, [exam for exam in rest if all(exam is not chosen for chosen in older)]
 
 
-def _probes(exam: Exam, suites: Suites, sizes: Sizes, shift: int) -> list[Probe]:
+def _probes(exam: Exam, known: Sequence[Probe], sizes: Sizes, shift: int) -> list[Probe]:
     """Return the pins that are always asked, the ones nearest to the lesson, and a rotating few."""
-    open_pins = [probe for probe in suites.known if not asks_the_same(exam, probe.prompt)]
+    open_pins = [probe for probe in known if not asks_the_same(exam, probe.prompt)]
     always = [probe for probe in open_pins if probe.always]
     others = [probe for probe in open_pins if not probe.always]
     prompt = asked(exam.prompt)

@@ -33,17 +33,17 @@ def reason(exam: Exam, checks: Sequence[Check], changes: Sequence[Change]) -> st
         return "It could not be shown that this leaves everything else as it is."
     if check.rule == "locality":
         return _locality(exam, changes, check)
-    return _SENTENCES[check.rule].format(
-        shown=int(check.value), asked=check.unit.removeprefix("of "), lost=_lessons(int(check.value))
-    )
+    if check.rule == "held_out":
+        return f"It said this for only {int(check.value)} {check.unit} other wordings."
+    if check.rule == "earlier":
+        return f"It would have forgotten {_lessons(int(check.value))}."
+    return _SENTENCES[check.rule]
 
 
 _SENTENCES = {
     "efficacy": "It did not say this even when asked in the same words.",
-    "held_out": "It said this for only {shown} of {asked} other wordings.",
     "retention_parent": "It would have become worse at general text.",
     "retention_base": "Together with earlier lessons, it would have become worse at general text.",
-    "earlier": "It would have forgotten {lost}.",
     "safety": "It would have changed how it answers harmful requests or questions about itself.",
     "norm": "The change to the model would have been larger than you allow.",
     "degeneration": "Its answers in general would have become worse.",

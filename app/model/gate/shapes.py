@@ -66,7 +66,7 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "exclaims": lambda text: text.rstrip().endswith("!"),
     "table": lambda text: sum(1 for line in _lines(text) if line.count("|") >= _LEAST_LINES) >= _LEAST_LINES,
     "heading": lambda text: text.lstrip().startswith("#"),
-    "bold": lambda text: bool(re.search(r"\*\*[^*\n]+\*\*", text)),
+    "bold": lambda text: bool(re.search(r"\*\*\S(?:[^*\n]*\S)?\*\*", text)),
     **{name: partial(_found, date) for name, date in _DATES.items()},
 }
 """Name of a form and whether a text has it."""
