@@ -69,15 +69,18 @@ class CoreThread:
             here.call_soon_threadsafe(queue.put_nowait, item)
 
         async def pump() -> None:
-            async for event in events:
-                hand_over(event)
+            try:
+                async for event in events:
+                    hand_over(event)
+            finally:
+                # From the core thread like the events, or it could overtake them on Qt's loop.
+                hand_over(_END)
 
         pumping = asyncio.run_coroutine_threadsafe(pump(), self._loop)
-        pumping.add_done_callback(lambda _: hand_over(_END))
         try:
             while (item := await queue.get()) is not _END:
                 yield item
-            pumping.result()
+            await asyncio.wrap_future(pumping)
         finally:
             pumping.cancel()
 
