@@ -79,7 +79,7 @@ class Composer(QFrame):
         self._silent = False
         self._build()
         self._timer = QTimer(self, singleShot=True, interval=DRAFT_MS)
-        self._timer.timeout.connect(self.offer_draft)
+        self._timer.timeout.connect(self._offer_draft)
         self._connect()
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -113,11 +113,9 @@ class Composer(QFrame):
         self._chips.addWidget(attachment)
         self._changed()
 
-    def offer_draft(self) -> None:
-        """Say what is there now, without waiting."""
+    def forget_draft(self) -> None:
+        """Say nothing about the last change: its owner has taken it."""
         self._timer.stop()
-        if not self._sending:
-            self.draft_changed.emit(self.text())
 
     # --- state ------------------------------------------------------------------------------------------------------
 
@@ -186,6 +184,10 @@ class Composer(QFrame):
             return
         self._timer.start()
         self._show_state()
+
+    def _offer_draft(self) -> None:
+        if not self._sending:
+            self.draft_changed.emit(self.text())
 
     def _has_text(self) -> bool:
         return bool(self._attachments) or bool(self.edit.toPlainText().strip())

@@ -56,7 +56,6 @@ class Desk:
         self._live: dict[str, Live] = {}
         self._sending: str | None = None
         self._deleted: str | None = None
-        self._draft: tuple[str, str] | None = None
         self.on_opened: Callable[[ConversationView], None] = _ignore
         self._connect()
 
@@ -136,9 +135,7 @@ class Desk:
         self._wanted = chat
         if chat == self.current:
             return
-        self._page.composer.offer_draft()
         self._sidebar.chats.set_current(chat)
-        await self._store_draft()
         await self._load(chat, fresh=True)
 
     async def _load(self, chat: str, *, fresh: bool) -> None:
@@ -146,6 +143,8 @@ class Desk:
         cards = await self._cards.load(chat)
         if self._wanted != chat:
             return
+        if fresh:
+            self._leave()
         self._conversation = conversation
         self._shown_cards = {card.id: card for card in cards}
         if fresh:
@@ -153,6 +152,12 @@ class Desk:
             self._page.banner.hide()
         self._show(fresh=fresh)
         self.on_opened(conversation)
+
+    def _leave(self) -> None:
+        """Keep what is in the field, at the very moment when another conversation takes it over."""
+        conversation, text = self._conversation, self._page.composer.text()
+        if conversation is not None and self._sending != conversation.id and text != conversation.draft:
+            self._keep_draft(text)
 
     async def _refresh_list(self) -> None:
         self._sidebar.chats.set_chats(await self._bridge.call(self._chats.list()))
@@ -212,8 +217,7 @@ class Desk:
             if self._sending == chat:
                 self._end_sending()
                 if chat != self.current:
-                    self._draft = chat, text
-                    await self._store_draft()
+                    await self._store_draft(chat, text)
 
     def _end_sending(self) -> None:
         self._sending = None
@@ -248,7 +252,6 @@ class Desk:
         if chat != self.current or self._conversation is None:
             return
         if cut_at is None:
-            self._draft = None
             self._page.composer.set_text("")
             messages = (*self._conversation.messages, event.message)
         else:
@@ -303,8 +306,7 @@ class Desk:
 
     async def _delete(self, chat: str) -> None:
         if chat == self.current:
-            self._page.composer.offer_draft()
-            await self._store_draft()
+            await self.close()
         await self._bridge.call(self._chats.delete(chat))
         self._deleted = chat
         self._page.toast.say("Chat deleted", action="Undo")
@@ -328,21 +330,18 @@ class Desk:
 
     def _keep_draft(self, text: str) -> None:
         if self.current is not None:
-            self._draft = self.current, text
-            self._run(self._store_draft(), "draft")
+            self._run(self._store_draft(self.current, text), "draft")
 
-    async def _store_draft(self) -> None:
-        draft, self._draft = self._draft, None
-        if draft is None:
-            return
-        chat, text = draft
+    async def _store_draft(self, chat: str, text: str) -> None:
         with contextlib.suppress(UserError):  # the conversation may have been deleted meanwhile
             await self._bridge.call(self._chats.save_draft(chat, text))
 
     async def close(self) -> None:
         """Keep what is in the field."""
-        self._page.composer.offer_draft()
-        await self._store_draft()
+        composer = self._page.composer
+        composer.forget_draft()
+        if self.current is not None:
+            await self._store_draft(self.current, composer.text())
 
     # --- running ----------------------------------------------------------------------------------------------------
 

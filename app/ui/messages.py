@@ -84,17 +84,17 @@ class OwnItem(MessageItem):
         self._text = ""
         self._long = False
         self._box = frame("own")
-        self._pane = Pane(theme)
-        self._pane.setAccessibleName("Your message")
-        self._whole: QPlainTextEdit | None = None
-        self._more = Button(theme, kind=Kind.META, icon="down")
-        self._more.clicked.connect(self._open)
-        self._more.hide()
+        self.pane = Pane(theme)
+        self.pane.setAccessibleName("Your message")
+        self.whole: QPlainTextEdit | None = None
+        self.more = Button(theme, kind=Kind.META, icon="down")
+        self.more.clicked.connect(self._open)
+        self.more.hide()
         self._outer = column(self)
         self._outer.addWidget(self._box)
         self._inner = column(self._box)
-        self._inner.addWidget(self._pane)
-        self._inner.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+        self._inner.addWidget(self.pane)
+        self._inner.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
         theme.changed.connect(self._restyle)
         self._restyle()
 
@@ -105,10 +105,10 @@ class OwnItem(MessageItem):
         self._text = view.text
         lines = view.text.count("\n") + 1
         self._long = len(view.text) > LONG_CHARS or lines > LONG_LINES
-        self._pane.show_plain(_beginning(view.text) if self._long else view.text)
-        self._more.setText(f"Show all {lines:,} lines" if lines > 1 else f"Show all {len(view.text):,} characters")
-        self._more.setAccessibleName(self._more.text())
-        self._more.setVisible(self._long)
+        self.pane.show_plain(_beginning(view.text) if self._long else view.text)
+        self.more.setText(f"Show all {lines:,} lines" if lines > 1 else f"Show all {len(view.text):,} characters")
+        self.more.setAccessibleName(self.more.text())
+        self.more.setVisible(self._long)
         self.setAccessibleName("You said")
         self.setAccessibleDescription(view.text[:1000])
 
@@ -126,18 +126,18 @@ class OwnItem(MessageItem):
             self._outer.setContentsMargins(indent, 0, 0, 0)
 
     def _open(self) -> None:
-        if self._whole is None:
-            self._whole = _whole_text(self._theme, self._text)
-            self._inner.replaceWidget(self._pane, self._whole)
-            self._pane.hide()
-            self._more.hide()
-            self._whole.setFocus(Qt.FocusReason.OtherFocusReason)
+        if self.whole is None:
+            self.whole = _whole_text(self._theme, self._text)
+            self._inner.replaceWidget(self.pane, self.whole)
+            self.pane.hide()
+            self.more.hide()
+            self.whole.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _restyle(self) -> None:
         px = self._theme.px
         self._inner.setContentsMargins(px(14), px(11), px(14), px(8))
         self._inner.setSpacing(px(4))
-        self._pane.text_changed()
+        self.pane.text_changed()
         self._indent()
 
 
@@ -160,8 +160,8 @@ class AnswerItem(MessageItem):
         self.body.link_asked.connect(self.link_asked)
         self.body.copied.connect(self.copied)
         self._waiting = Label("Thinking…", role="muted")
-        self._failure = _Failure(theme)
-        self._failure.button.clicked.connect(self._ask_retry)
+        self.failure = Failure(theme)
+        self.failure.button.clicked.connect(self._ask_retry)
         self.meta = MetaRow(theme)
         self.editor = AnswerEditor(theme)
         self.editor.hide()
@@ -176,8 +176,9 @@ class AnswerItem(MessageItem):
         return self._streaming or self.editor.isVisibleTo(self)
 
     @property
-    def view(self) -> MessageView | None:
-        """The message shown."""
+    def message(self) -> MessageView:
+        """The message shown. There is one from the first ``set_message`` on."""
+        assert self._view is not None  # noqa: S101  # the scroller never shows an item without a message
         return self._view
 
     def set_message(self, view: MessageView) -> None:
@@ -226,7 +227,7 @@ class AnswerItem(MessageItem):
 
     def _fill(self) -> QVBoxLayout:
         layout = column(self)
-        for widget in (self._waiting, self.body, self._failure, self.meta, self.editor):
+        for widget in (self._waiting, self.body, self.failure, self.meta, self.editor):
             layout.addWidget(widget)
         return layout
 
@@ -240,9 +241,9 @@ class AnswerItem(MessageItem):
         failed = view.state is MessageState.FAILED
         self._waiting.setVisible(self._streaming and not view.text)
         self.body.setVisible(bool(view.text) and not self.editor.isVisibleTo(self))
-        self._failure.setVisible(failed)
+        self.failure.setVisible(failed)
         if failed:
-            self._failure.show_error(view.error)
+            self.failure.show_error(view.error)
         self.meta.setVisible(not self._streaming and not self.editor.isVisibleTo(self))
         self.meta.set_message(view)
         self.setAccessibleName("Answer")
@@ -387,7 +388,7 @@ class AnswerEditor(QWidget):
             self.saved.emit(self.edit.toPlainText())
 
 
-class _Failure(QWidget):
+class Failure(QWidget):
     """Why an answer failed, and another try."""
 
     def __init__(self, theme: Theme) -> None:
@@ -399,6 +400,10 @@ class _Failure(QWidget):
         inner.addWidget(self._words)
         inner.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
         column(self).addWidget(box)
+
+    def words(self) -> str:
+        """Return the reason as it is shown."""
+        return self._words.words()
 
     def show_error(self, error: ErrorInfo | None) -> None:
         """Say the reason."""

@@ -112,7 +112,7 @@ class ShortcutsDialog(QDialog):
 
 def _typed(keys: list[QKeySequence]) -> list[QKeySequence]:
     """Return the sequences that an ordinary keyboard has: none of its multimedia keys."""
-    return [key for key in keys if key[0].key() < Qt.Key.Key_Back]
+    return [key for key in keys if key[0].key() < Qt.Key.Key_Back]  # type: ignore[index]
 
 
 def _native(keys: list[QKeySequence]) -> str:

@@ -107,7 +107,7 @@ def drive(
     asyncio.set_event_loop(loop)
     core = CoreThread()
     try:
-        result = loop.run_until_complete(_session(app, core, world or usual_world(), scenario, size, begin))
+        result = loop.run_until_complete(_session(app, core, world or usual_world(), scenario, size=size, begin=begin))
         app.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     finally:
         core.close()
@@ -123,6 +123,7 @@ async def _session(
     core: CoreThread,
     world: World,
     scenario: Callable[[Driver], Coroutine[Any, Any, T]],
+    *,
     size: tuple[int, int],
     begin: bool,
 ) -> T:

@@ -158,6 +158,10 @@ class MarkdownView(QWidget):
         self._drop(self._final)
         self._resolve_links()
 
+    def blocks(self) -> list[TextBlock | CodeBlock]:
+        """Return the blocks, top to bottom."""
+        return list(self._blocks)
+
     def last_code(self) -> CodeBlock | None:
         """Return the last piece of code, if there is any."""
         return next((block for block in reversed(self._blocks) if isinstance(block, CodeBlock)), None)
