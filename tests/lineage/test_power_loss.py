@@ -70,7 +70,6 @@ class Explored:
 def explore(act: Act, *, before: Act | None = None, forgets: Forgets = lambda _op, _path: False) -> Explored:
     """Cut the power before each operation of ``act``, and once after it; check every disk that may be left."""
     found = Explored()
-    cut_at: int | None = None
     while True:
         disk = ForgetfulFiles(ROOT.parent, forgets=forgets)
         disk.make_folder(ROOT)
