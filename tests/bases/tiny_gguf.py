@@ -5,6 +5,7 @@ Its vocabulary is the 256 bytes, a few merges and three control tokens, so real 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import gguf
@@ -22,7 +23,14 @@ def tokens() -> list[str]:
     return [*CONTROL, *_byte_characters(), *(merge.replace(" ", "") for merge in MERGES)]
 
 
-def write_tiny(path: Path, *, seed: int = 0, template: str = CHATML, arch: str = "llama", **extra: np.ndarray) -> Path:
+def write_tiny(
+    path: Path,
+    *,
+    seed: int = 0,
+    template: str = CHATML,
+    arch: str = "llama",
+    extra: Mapping[str, np.ndarray] | None = None,
+) -> Path:
     writer = gguf.GGUFWriter(path, arch)
     writer.add_name("Tiny")
     writer.add_block_count(LAYERS)
@@ -45,7 +53,7 @@ def write_tiny(path: Path, *, seed: int = 0, template: str = CHATML, arch: str =
     writer.add_add_bos_token(False)
     if template:
         writer.add_chat_template(template)
-    for name, array in {**weights(seed), **extra}.items():
+    for name, array in {**weights(seed), **(extra or {})}.items():
         _add(writer, name, array)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
