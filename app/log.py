@@ -53,7 +53,7 @@ class SafeFormatter(logging.Formatter):
         safe.exc_text = None
         safe.stack_info = None
         if record.name.split(".")[0] in _OURS:
-            safe.args = _safe_args(record.args)
+            safe.args = _safe_args(record.args, named="%(" in str(record.msg))
         else:
             safe.msg, safe.args = _first_line(record), None
         return super().format(safe)
@@ -133,10 +133,11 @@ def plain_sentence(error: BaseException) -> str:
     return f"Something went wrong inside Ownmind ({type(error).__name__}). What you wrote is kept; the log says more."
 
 
-def _safe_args(args: Any) -> Any:
+def _safe_args(args: Any, *, named: bool) -> Any:
+    """Return safe arguments. logging hands on a single dictionary as it is: named arguments, or one that was logged."""
     if isinstance(args, dict):
-        return {name: _safe(value) for name, value in args.items()}
-    return tuple(_safe(value) for value in args) if isinstance(args, tuple) else args
+        return {name: _safe(value) for name, value in args.items()} if named else (_safe(args),)
+    return tuple(map(_safe, args or ()))
 
 
 def _safe(value: object) -> object:

@@ -8,6 +8,7 @@ starts from its defaults: settings never keep the app from starting. Typed readi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -74,6 +75,7 @@ class SettingsFile:
                 os.fsync(file.fileno())
             temporary.replace(self._path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
             hint = "The disk may be full, or the home folder may be read-only."
             raise KnownError("save the settings", self._path.name, hint) from error

@@ -8,6 +8,7 @@ or as its draft if it cannot be sent.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -89,7 +90,8 @@ class ChatService:
 
     async def close(self) -> None:
         """Stop what is being written and store it."""
-        await self._answering.stop()
+        with contextlib.suppress(AppError):  # an engine that died has nothing to stop
+            await self._answering.stop()
         await self._tasks.close()
 
     # --- conversations
@@ -205,6 +207,10 @@ class ChatService:
             return ()
         room_tokens = room(self._limit, settings.sampling)
         return (await fit(settings.system_prompt, turns, room_tokens=room_tokens, count=self._engine.count)).turns
+
+    def title(self, chat: str) -> str:
+        """Return the title of a conversation, deleted or not; "" if it has none or does not exist."""
+        return self._transcripts.title(chat)
 
     # --- parts
 

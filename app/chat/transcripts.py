@@ -82,6 +82,12 @@ class Transcripts:
         with self._database.session() as session:
             return self._tree(session, chat)
 
+    def title(self, chat: str) -> str:
+        """Return the title of a conversation, deleted or not; "" if it has none or does not exist."""
+        with self._database.session() as session:
+            row = session.get(ConversationRow, chat)
+            return row.title if row is not None else ""
+
     def is_alive(self, chat: str) -> bool:
         """Whether a conversation exists and is not deleted."""
         with self._database.session() as session:

@@ -19,6 +19,9 @@ class Tree:
 
     def __init__(self, rows: Iterable[MessageRow]) -> None:
         self._rows = {row.id: row for row in sorted(rows, key=lambda row: row.position)}
+        self._children: dict[str | None, list[MessageRow]] = {}
+        for row in self._rows.values():
+            self._children.setdefault(row.parent, []).append(row)
 
     def get(self, message: str) -> MessageRow:
         """Return one message. Raises UserError if it is not in this conversation."""
@@ -41,13 +44,19 @@ class Tree:
 
         An answer that failed without a word counts only while nothing better stands beside it.
         """
-        family = [other for other in self._rows.values() if other.parent == row.parent and other.role == row.role]
+        family = [other for other in self._children.get(row.parent, []) if other.role == row.role]
         return [other for other in family if other is row or other.text or other.state != "failed"]
 
     def newest_leaf(self, row: MessageRow) -> MessageRow:
         """Return the newest message below this one, or itself: where its branch was last continued."""
-        below = [other for other in self._rows.values() if self._is_below(other, row)]
-        return max(below, key=lambda other: other.position, default=row)
+        newest, todo, seen = row, [row], set[str]()
+        while todo:
+            here = todo.pop()
+            if here.id not in seen:
+                seen.add(here.id)
+                todo += self._children.get(here.id, [])
+                newest = max(newest, here, key=lambda other: other.position)
+        return newest
 
     def follower(self, row: MessageRow, leaf: str | None) -> MessageRow | None:
         """Return the message right after this one on the branch of ``leaf``."""
@@ -62,6 +71,3 @@ class Tree:
     def last_position(self) -> int:
         """Return the highest position, 0 if there is no message."""
         return max((row.position for row in self._rows.values()), default=0)
-
-    def _is_below(self, row: MessageRow, ancestor: MessageRow) -> bool:
-        return row is not ancestor and any(above is ancestor for above in self.path(row.parent))

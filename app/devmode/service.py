@@ -1,7 +1,8 @@
 """Developer mode: locked, found, unlocked. The one place that says whether the weights may change.
 
 Invariants:
-- Every move is a settings row and an audit entry; if either fails, nothing changed.
+- Every move is a settings row and an audit entry; if either fails, nothing changed. Locking alone always works: if it
+  cannot be stored it holds until the app ends, and the error is raised.
 - ``require`` reads what is stored, so locking takes effect at once, also for a lesson that is being learned.
 - Clicks are not stored: they count within one session only, like on a phone.
 
@@ -58,6 +59,8 @@ class DeveloperMode:
         self._probes = probes
         self._local_day = local_day
         self._clicks = 0
+        self._locked_now = False
+        """Locked by hand in this session, whether or not that could be stored."""
 
     def status(self) -> DevStatus:
         """Return the present state."""
@@ -70,8 +73,9 @@ class DeveloperMode:
         left = CLICKS - self._clicks
         if left == 0:
             with self._database.session() as session:
-                if _state(session) is DevState.LOCKED:
+                if self._state(session) is DevState.LOCKED:
                     self._move(session, DevState.FOUND)
+            self._locked_now = False
         return left
 
     async def check_machine(self) -> list[MachineCheck]:
@@ -85,7 +89,7 @@ class DeveloperMode:
             found.
         """
         with self._database.session() as session:
-            if _state(session) is DevState.LOCKED:
+            if self._state(session) is DevState.LOCKED:
                 raise DeniedError("unlock learning", "developer mode", _LOCKED_HINT)
             if _bare(sentence) != _bare(SENTENCE):
                 raise UserError("unlock learning", "the sentence", f"Type exactly: {SENTENCE}")
@@ -95,12 +99,13 @@ class DeveloperMode:
             return self._status(session)
 
     def lock(self) -> DevStatus:
-        """Lock at once. The wizard must be found again."""
+        """Lock at once. The wizard must be found again. Raises KnownError if that holds for this session only."""
         self._clicks = 0
+        self._locked_now = True
         with self._database.session() as session:
             if _state(session) is not DevState.LOCKED:
                 self._move(session, DevState.LOCKED)
-            return self._status(session)
+        return self.status()
 
     def require(self) -> Budget:
         """Return the budget if one more change is allowed now.
@@ -128,7 +133,10 @@ class DeveloperMode:
     def _status(self, session: Session) -> DevStatus:
         budget = _budget(session)
         used = spent(session, today(session, self._clock, self._local_day))
-        return DevStatus(_state(session), budget, max(budget.changes_per_day - used, 0))
+        return DevStatus(self._state(session), budget, max(budget.changes_per_day - used, 0))
+
+    def _state(self, session: Session) -> DevState:
+        return DevState.LOCKED if self._locked_now else _state(session)
 
     def _move(self, session: Session, to: DevState, budget: str = "") -> None:
         before = _state(session)

@@ -106,6 +106,6 @@ def test_findings_name_the_kind_only():
     "text", ["a" * 200_000, "a." * 100_000, "1 " * 100_000, "eyJ" * 60_000, "A1" * 100_000, "@" * 200_000]
 )
 def test_long_odd_text_is_judged_quickly(text: str):
-    before = time.perf_counter()
+    before = time.process_time()
     contains_secret(text)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2

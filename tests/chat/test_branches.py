@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -201,5 +202,35 @@ def test_a_loop_among_parents_never_hangs(tmp_path: Path):
             rows[0].parent = rows[1].id
             session.add(rows[0])
         assert len((await room.chats.open(chat)).messages) == 2
+
+    room.run(story())
+
+
+def test_a_very_long_conversation_opens_at_once(tmp_path: Path):
+    room = Room(tmp_path)
+
+    async def story():
+        chat = await room.new()
+        answer = await room.say(chat, "q", "a")
+        with room.database.session() as session:
+            parent = answer.id
+            for number in range(3, 3003):
+                role = "user" if number % 2 else "assistant"
+                row = MessageRow(
+                    id=f"m{number}",
+                    conversation=chat,
+                    parent=parent,
+                    position=number,
+                    role=role,
+                    text="x" * 200,
+                    state="complete",
+                    created=room.clock.now(),
+                )
+                session.add(row)
+                parent = row.id
+        before = time.process_time()
+        view = await room.chats.choose(chat, answer.id)
+        assert time.process_time() - before < 2
+        assert len(view.messages) == 3002
 
     room.run(story())

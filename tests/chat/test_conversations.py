@@ -87,6 +87,7 @@ def test_a_deleted_conversation_comes_back_whole(tmp_path: Path):
         await room.chats.save_draft(chat, "unfinished")
         await room.chats.delete(chat)
         assert await room.chats.list() == []
+        assert (room.chats.title(chat), room.chats.title("nope")) == ("hello", "")
         with pytest.raises(UserError):
             await room.chats.open(chat)
         await room.chats.undelete(chat)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from app.chat.api import MessageState
@@ -42,6 +41,4 @@ def test_a_killed_app_keeps_the_prompt_and_the_text_streamed_half_a_second_befor
         again = await room.again(chat.id, answer.id, "whole")
         assert again.text == "whole"
 
-    started = time.perf_counter()
     room.run(after())
-    assert time.perf_counter() - started < 10
