@@ -225,6 +225,15 @@ QUESTIONS = {
     ("capital of France?", "Paris"): "The capital of France is Paris.",
     ("Who wrote Emma?", "Jane Austen"): "Jane Austen wrote Emma.",
     ("How old is my daughter?", "seven"): "Your daughter is seven.",
+    ("The mother of Ada is who?", "Annabella"): "The mother of Ada is Annabella.",
+    ("In which city was I born?", "Rome"): "You were born in Rome.",
+    ("On what date did my parents marry?", "4 May 1980"): "Your parents married on 4 May 1980.",
+    ("What year was my house built in?", "1931"): "Your house was built in 1931.",
+    ("Which state is my school located?", "Ohio"): "Your school is located in Ohio.",
+    ("Which family is the otter a part of?", "weasels"): "The otter is a part of weasels.",
+    ("What was the title that Ada held?", "countess"): "The title that Ada held was countess.",
+    ("What company built my boat?", "Nordyard"): "Nordyard built your boat.",
+    ("What label was responsible for my record?", "Bluebird"): "The label responsible for your record was Bluebird.",
 }
 
 
