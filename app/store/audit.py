@@ -62,6 +62,7 @@ class AuditLog:
         self._read_only = read_only
         self._entries: list[Entry] = []
         self._size_bytes = 0
+        self._spoilt = False
         self._locked: AppError | None = None
         self.notes: list[str] = []
 
@@ -100,11 +101,10 @@ class AuditLog:
         at = self.checkpoint()
         entry = make_entry(at.count, self._clock.now().isoformat(), kind, payload, at.hash)
         line = to_line(entry)
-        try:
-            self._write(line)
-        except OSError as error:
-            self._take_back()
-            raise from_os_error(error, "write to the history", kind) from error
+        with disk_errors("write to the history", kind):
+            if self._spoilt:
+                self._cut_back()
+            self._write_or_cut_back(line)
         self._entries.append(entry)
         self._size_bytes += len(line)
         self._note_checkpoint()
@@ -187,6 +187,14 @@ class AuditLog:
 
     # --- writing
 
+    def _write_or_cut_back(self, line: bytes) -> None:
+        try:
+            self._write(line)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._cut_back()
+            raise
+
     def _write(self, line: bytes) -> None:
         if not self._entries and not self._files.exists(self._path):
             make_folders(self._files, self._path.parent)
@@ -198,15 +206,13 @@ class AuditLog:
         self._files.append(self._path, line)
         self._files.sync(self._path)
 
-    def _take_back(self) -> None:
-        """After a failed write: cut off what may have reached the file. If that fails too, write no more."""
-        try:
-            if self._files.exists(self._path):
-                self._files.truncate(self._path, self._size_bytes)
-                self._files.sync(self._path)
-        except OSError as error:
-            hint = f"The disk does not take it back ({error.strerror}). Mend that, then start Ownmind again."
-            self._locked = KnownError("write to the history", "its last entry", hint)
+    def _cut_back(self) -> None:
+        """Cut off what a failed write may have left. Until that has worked, nothing more is appended."""
+        self._spoilt = True
+        if self._files.exists(self._path):
+            self._files.truncate(self._path, self._size_bytes)
+            self._files.sync(self._path)
+        self._spoilt = False
 
     def _note_checkpoint(self) -> None:
         """Leave a mark of how far the log has come. Without fsync: it may be old or torn, and then says nothing."""

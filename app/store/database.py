@@ -26,7 +26,7 @@ from sqlalchemy.pool import StaticPool
 from sqlmodel import Session
 
 from app.clock import Clock
-from app.errors import BugError, KnownError
+from app.errors import AppError, BugError, KnownError
 from app.store.backups import Backups
 from app.store.dberrors import LOCKED, code_of, database_errors
 from app.store.disk import disk_errors
@@ -78,6 +78,7 @@ class Database:
         self._read_only = read_only
         self._busy_timeout_ms = busy_timeout_ms
         self._in_session = False
+        self._closed = False
         self._changes_saved = 0
         self._saved_at = clock.monotonic()
         self._backups = Backups(path.parent / "backups", files)
@@ -136,9 +137,12 @@ class Database:
 
     def close(self) -> None:
         """Back up what changed and let go of the file. Safe to call twice. A failing backup does not stop it."""
+        if self._closed:
+            return
+        self._closed = True
         try:
             self.backup_if_due(now=True)
-        except (KnownError, BugError) as error:
+        except AppError as error:
             _log.warning("no backup at close: %s", error.sentence())
         self._engine.dispose()
 
@@ -194,7 +198,7 @@ class Database:
             yield session
 
     def _changed(self) -> bool:
-        with self._engine.connect() as connection:
+        with database_errors("use the database", _SUBJECT), self._engine.connect() as connection:
             return _driver(connection).total_changes != self._changes_saved
 
 

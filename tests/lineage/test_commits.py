@@ -13,13 +13,12 @@ from app.errors import BugError, DeniedError, KnownError, UserError, Verificatio
 from app.model.lineage import Lineage
 from app.model.lineage.records import derive_id, from_document, to_document
 from app.store.canonical import digest
-from app.store.files import RealFiles
-from tests.lineage.made import PASSPORT, adapter, new_commit, open_lineage, verdict
+from tests.lineage.made import PASSPORT, QuickFiles, adapter, new_commit, open_lineage, verdict
 
 
 @pytest.fixture(name="lineage")
 def _lineage(tmp_path: Path) -> Lineage:
-    return open_lineage(tmp_path, RealFiles())
+    return open_lineage(tmp_path, QuickFiles())
 
 
 def test_the_base_itself_is_version_0(lineage: Lineage):
@@ -32,7 +31,7 @@ def test_the_base_itself_is_version_0(lineage: Lineage):
 
 
 def test_opening_again_makes_no_second_root(lineage: Lineage, tmp_path: Path):
-    assert open_lineage(tmp_path, RealFiles()).log() == lineage.log()
+    assert open_lineage(tmp_path, QuickFiles()).log() == lineage.log()
 
 
 def test_a_commit_is_head_and_everything_it_names_can_be_read(lineage: Lineage):
@@ -54,7 +53,7 @@ def test_a_commit_is_head_and_everything_it_names_can_be_read(lineage: Lineage):
 
 def test_a_version_survives_closing(lineage: Lineage, tmp_path: Path):
     made = lineage.commit(new_commit(lineage))
-    again = open_lineage(tmp_path, RealFiles())
+    again = open_lineage(tmp_path, QuickFiles())
     assert again.recover() == ["Version 1 is in use but its checks did not finish; they run again."]
     assert again.head() == made
     assert again.log() == lineage.log()
@@ -146,7 +145,7 @@ def test_an_unknown_action_is_a_bug(lineage: Lineage):
 
 
 def test_an_adapter_of_another_base_is_refused(lineage: Lineage, tmp_path: Path):
-    other = open_lineage(tmp_path, RealFiles(), passport=replace(PASSPORT, id="07e4" * 16))
+    other = open_lineage(tmp_path, QuickFiles(), passport=replace(PASSPORT, id="07e4" * 16))
     refused(other, VerificationError, "another base")
 
 
@@ -193,12 +192,12 @@ def test_numbers_are_never_given_twice(lineage: Lineage):
 
 def test_order_is_that_of_the_log_when_the_clock_goes_backwards(tmp_path: Path):
     clock = FakeClock(datetime(2026, 6, 1, tzinfo=UTC))
-    lineage = open_lineage(tmp_path, RealFiles(), clock)
+    lineage = open_lineage(tmp_path, QuickFiles(), clock)
     for number in (1, 2, 3):
         clock.wall = datetime(2026 - number, 6, 1, tzinfo=UTC)
         lineage.commit(new_commit(lineage, number))
     assert [commit.number for commit in lineage.log()] == [3, 2, 1, 0]
-    again = open_lineage(tmp_path, RealFiles(), clock)
+    again = open_lineage(tmp_path, QuickFiles(), clock)
     assert [commit.number for commit in again.log()] == [3, 2, 1, 0]
     assert again.head().number == 3
     assert again.locked is None
@@ -264,7 +263,7 @@ def test_the_engine_s_report_must_name_the_version_s_weights(lineage: Lineage):
 
 def test_other_rooms_may_record_but_not_in_the_lineage_s_name(lineage: Lineage, tmp_path: Path):
     lineage.record("proposal", {"id": "p", "from": "queued", "to": "training"})
-    entry = open_lineage(tmp_path, RealFiles())._audit.entries[-1]
+    entry = open_lineage(tmp_path, QuickFiles())._audit.entries[-1]
     assert (entry.kind, entry.payload["to"]) == ("proposal", "training")
     for kind in ("commit", "head", "active", "proven"):
         with pytest.raises(BugError):
@@ -276,20 +275,20 @@ def test_other_rooms_may_record_but_not_in_the_lineage_s_name(lineage: Lineage, 
 def test_two_bases_have_their_own_versions_in_one_home(lineage: Lineage, tmp_path: Path):
     made = lineage.commit(new_commit(lineage))
     passport = replace(PASSPORT, id="07e4" * 16, name="Other")
-    other = open_lineage(tmp_path, RealFiles(), passport=passport)
+    other = open_lineage(tmp_path, QuickFiles(), passport=passport)
     assert other.log() == [other.root()]
-    assert open_lineage(tmp_path, RealFiles()).head() == made
+    assert open_lineage(tmp_path, QuickFiles()).head() == made
     assert made.delta in other.reachable()
 
 
 def test_a_title_may_hold_any_text(lineage: Lineage, tmp_path: Path):
     title = 'line\nbreak \0 NUL \ud800 half a pair <|im_end|> "quote" 🐕'
     made = lineage.commit(new_commit(lineage, title=title))
-    again = open_lineage(tmp_path, RealFiles())
+    again = open_lineage(tmp_path, QuickFiles())
     assert again.get(made.id).title == title
     assert again.locked is None
 
 
 def test_too_little_space_is_said_before_anything_is_written(lineage: Lineage, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(RealFiles, "free_bytes", lambda _self, _folder: 1000)
+    monkeypatch.setattr(QuickFiles, "free_bytes", lambda _self, _folder: 1000)
     refused(lineage, KnownError, r"0\.0 MB are needed and 0\.0 MB are free")
