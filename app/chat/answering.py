@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from app.approvals.api import Signal
 from app.chat.api import AnswerEnded, AnswerText, ChatEvent, MessageState, MessageView, Started
 from app.chat.transcripts import Asked, Ending, Transcripts
 from app.chat.views import message_view, unsaved_view
@@ -46,6 +47,8 @@ class Running:
     first_at: float | None = None
     """Monotonic time of the first piece."""
     stopping: bool = False
+    signals: list[Signal] = field(default_factory=list)
+    """What the person's message says about the answer before; told once this answer is on its way."""
     whole_tokens: int = 0
     """Of the whole branch, if it was longer than the window."""
     branch_tokens: int = 0

@@ -145,8 +145,8 @@ class ChatService:
         asked = self._transcripts.ask(chat, text)
         self._latest = chat
         tree = self._transcripts.tree(chat)
-        self._tell(signals.after_next_message(tree, asked.question))
-        async for event in self._run(Running(asked), message_view(tree, asked.question)):
+        turn = Running(asked, signals=signals.after_next_message(tree, asked.question))
+        async for event in self._run(turn, message_view(tree, asked.question)):
             yield event
 
     async def regenerate(self, chat: str, message: str) -> AsyncIterator[ChatEvent]:
@@ -236,6 +236,7 @@ class ChatService:
 
     async def _answer(self, turn: Running) -> None:
         await self._answering.run(turn, self._prepare)
+        self._tell(turn.signals)
         if turn.branch_tokens:
             self._measured[turn.asked.answer] = turn.branch_tokens
 
@@ -246,6 +247,8 @@ class ChatService:
         room_tokens = room(self._limit, settings.sampling)
         context = await fit(settings.system_prompt, turns, room_tokens=room_tokens, count=self._engine.count)
         turn.whole_tokens = context.whole_tokens
+        self._tell(turn.signals)
+        turn.signals = []
         return context.turns, _varied(settings.sampling, turn)
 
     def _view(self, row: ConversationRow, tree: Tree) -> ConversationView:
@@ -256,7 +259,11 @@ class ChatService:
         return ConversationView(row.id, summary(row).title, views, row.draft, used, self._limit)
 
     def _tell(self, found: Sequence[Signal]) -> None:
-        """Hand signals on after this turn of the loop: whatever happens to them cannot touch the conversation."""
+        """Hand signals on after this turn of the loop.
+
+        Whatever happens to them cannot touch the conversation, and a question that they lead to stands behind the
+        answer in the engine's queue.
+        """
         loop = asyncio.get_running_loop()
         for signal in found:
             loop.call_soon(self._sink.on_signal, signal)

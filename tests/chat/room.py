@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,9 +25,12 @@ WINDOW = 2000
 class Sink:
     signals: list[Signal] = field(default_factory=list)
     error: Exception | None = None
+    told: Callable[[], None] | None = None
 
     def on_signal(self, signal: Signal) -> None:
         self.signals.append(signal)
+        if self.told is not None:
+            self.told()
         if self.error is not None:
             raise self.error
 

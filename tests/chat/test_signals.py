@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 
 from app.approvals.api import Signal, SignalKind
+from app.chat.api import MessageState
+from app.errors import KnownError
 from tests.chat.room import Room
 
 
@@ -169,5 +171,25 @@ def test_open_turns_are_those_of_the_conversation_used_last(tmp_path: Path):
         assert [turn.text for turn in await room.chats.open_turns()] == ["in a", "1"]
         await room.chats.delete(a)
         assert await room.chats.open_turns() == ()
+
+    room.run(story())
+
+
+def test_a_signal_is_told_once_its_answer_is_on_its_way_or_has_failed(tmp_path: Path):
+    room = Room(tmp_path)
+
+    async def story():
+        chat = await room.new()
+        await room.say(chat, "q1", "a1")
+        asked_when_told: list[int] = []
+        room.sink.told = lambda: asked_when_told.append(len(room.engine.asked))
+        await room.say(chat, "no, it's X", "a2")
+        assert asked_when_told == [2]
+        room.engine.count_error = KnownError("count")
+        room.chats._limit = 200  # holds the message, not the branch
+        failed = await room.say(chat, "q3")
+        await settle()
+        assert failed.state is MessageState.FAILED
+        assert len(asked_when_told) == 2
 
     room.run(story())
