@@ -220,6 +220,7 @@ def test_a_hot_wal_left_by_another_program_is_taken_in(path: Path, lost: str):
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs another account to lose a permission")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # the child only reports and ends
 def test_a_wal_that_may_not_be_written_is_said(path: Path):
     opened(path).close()
     make_hot_wal(path)
