@@ -117,7 +117,8 @@ def test_every_pin_can_be_checked() -> None:
 def test_passages_are_of_comparable_length_and_all_different() -> None:
     texts = [passage.text for passage in load_suites().prose]
     assert all(20 <= len(passage.split()) <= 60 for passage in texts)
-    assert all(text.overlap(one, other) < 0.75 for one, other in itertools.combinations(texts, 2))
+    about = [text.content(passage) for passage in texts]
+    assert all(_share(one, other) < 0.3 for one, other in itertools.combinations(about, 2))
 
 
 def test_no_id_and_no_prompt_stands_twice() -> None:
@@ -144,12 +145,12 @@ def test_no_anchor_is_a_question_of_the_gate_or_nearly_one() -> None:
     asked = [probe.prompt for probe in (*suites.chat, *suites.known, *suites.behaviour, *suites.formats)]
     asked += [prompt for pair in suites.pairs for prompt in (pair.harmful, pair.harmless)]
     gate = [(prompt, text.content(prompt)) for prompt in asked]
+    anchors = [(anchor, text.content(anchor)) for anchor in _anchors()]
     near = [
         (anchor, prompt)
-        for anchor in _anchors()
+        for anchor, theme in anchors
         for prompt, about in gate
-        if _share(text.content(anchor), about) >= 0.6
-        or (_share(text.content(anchor), about) >= 0.5 and text.overlap(anchor, prompt) >= 0.85)
+        if _share(theme, about) >= 0.6 or (_share(theme, about) >= 0.5 and text.overlap(anchor, prompt) >= 0.85)
     ]
     assert near == []
 

@@ -104,3 +104,8 @@ def test_length_forms_of_pins_are_known() -> None:
     assert not shapes.has_form("short", "No, it is not, and never has been.")
     assert shapes.has_form("line", "All on one line.")
     assert not shapes.has_form("line", "On\ntwo.")
+
+
+def test_the_first_sentence_ends_where_it_says() -> None:
+    assert text.first_sentence(" It is 3.5 m. Or more.") == "It is 3.5 m."
+    assert text.first_sentence("") == ""

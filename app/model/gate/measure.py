@@ -55,8 +55,11 @@ def suspects(probes: Sequence[tuple[Probe, Greedy]], *, base: Answers, new: Answ
 
 
 def held(probes: Sequence[tuple[Probe, Greedy]], answers: Answers) -> frozenset[str]:
-    """Return the ids of the pins that a version holds."""
-    return frozenset(probe.id for probe, item in probes if holds(probe, greedy(answers, item).text))
+    """Return the ids of the pins that a version holds at once: what only comes up later in an answer is no pin."""
+    said = [(probe, greedy(answers, item).text) for probe, item in probes]
+    return frozenset(
+        probe.id for probe, answer in said if holds(probe, answer if probe.form else text.first_sentence(answer))
+    )
 
 
 def own_answer(item: Greedy, said: GreedyResult) -> Score:

@@ -79,7 +79,7 @@ def names(exam: Exam, neighbours: Sequence[str], *, count: int = 3) -> tuple[str
 def _spelled(prompt: str) -> list[str]:
     """Return the content words of a question as the person would write them."""
     about = text.content(prompt)
-    spelled = [token.strip(".,;:!?\"'()“”‘’") for token in prompt.split()]  # noqa: RUF001 - typographic quotes
+    spelled = [token.strip(".,;:!?\"'()“”‘’") for token in prompt.split()]
     plain = [token.removesuffix("'s").removesuffix("\u2019s") for token in spelled]
     return [token for token in plain if token.casefold() in about]
 

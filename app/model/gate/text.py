@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 _PLAIN = str.maketrans("\u2019\u2018\u02bc\u201c\u201d\u2013\u2014\u2212", "'''\"\"---")
 """Typographic quotes and dashes, and the keys that people press for them."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W_]+(?:'[^\W_]+)*")
 
 FUNCTION_WORDS = frozenset(
@@ -98,6 +99,11 @@ def values(answer: str, prompt: str) -> frozenset[str]:
             named = token[:1].isupper() and place > 0
             found += [word for word in words(token) if (named or word[0].isdigit()) and word not in asked]
     return frozenset(word.removesuffix("'s") for word in found) - FUNCTION_WORDS
+
+
+def first_sentence(answer: str) -> str:
+    """Return an answer up to the end of its first sentence."""
+    return _SENTENCE_END.split(answer.strip(), maxsplit=1)[0]
 
 
 def share(count: int, of: int) -> float:
