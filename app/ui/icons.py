@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
@@ -77,7 +79,12 @@ def pixmap(name: str, color: QColor, size_px: int = ICON_PX, *, scale: float = 1
 
 def icon(name: str, color: QColor, size_px: int = ICON_PX) -> QIcon:
     """Return one icon for widgets, sharp at 100, 200 and 300 %."""
+    return _icon(name, color.name(), size_px)
+
+
+@functools.lru_cache(maxsize=512)
+def _icon(name: str, color: str, size_px: int) -> QIcon:
     result = QIcon()
     for scale in _SCALES:
-        result.addPixmap(pixmap(name, color, size_px, scale=scale))
+        result.addPixmap(pixmap(name, QColor(color), size_px, scale=scale))
     return result

@@ -16,26 +16,16 @@ from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.api import MessageState, MessageView
-from app.errors import ErrorInfo
-from app.ui.card_flow import FlowRow
-from app.ui.card_prose import Prose
-from app.ui.growing import GrowingEdit
+from app.ui.answer_parts import AnswerEditor, Failure, MetaRow
 from app.ui.markdown.panes import Pane
 from app.ui.markdown.view import MarkdownView
 from app.ui.theme import RADIUS_CONTROL, Theme
-from app.ui.widgets import Button, Kind, Label, column, frame, row
+from app.ui.widgets import Button, Kind, Label, column, frame
 
 LONG_CHARS, LONG_LINES = 4_000, 40
 PREVIEW_CHARS, PREVIEW_LINES = 600, 8
 OPENED_PX = 420
 INDENT_PX = 120
-
-
-def plain_reason(error: ErrorInfo) -> str:
-    """Return one sentence about a failure, with what can be done."""
-    what = error.what[:1].upper() + error.what[1:]
-    where = f": {error.subject}" if error.subject else ""
-    return f"{what}{where}. {error.hint}".strip()
 
 
 class MessageItem(QWidget):
@@ -160,11 +150,10 @@ class AnswerItem(MessageItem):
         self.body.link_asked.connect(self.link_asked)
         self.body.copied.connect(self.copied)
         self._waiting = Label("Thinking…", role="muted")
-        self.failure = Failure(theme)
-        self.failure.button.clicked.connect(self._ask_retry)
         self.meta = MetaRow(theme)
-        self.editor = AnswerEditor(theme)
-        self.editor.hide()
+        # Made when first needed: most answers neither fail nor are edited, and many are made while scrolling.
+        self.failure: Failure | None = None
+        self.editor: AnswerEditor | None = None
         self._connect()
         self._layout = self._fill()
         theme.changed.connect(self._restyle)
@@ -173,7 +162,12 @@ class AnswerItem(MessageItem):
     @property
     def busy(self) -> bool:
         """Whether it streams or is being edited."""
-        return self._streaming or self.editor.isVisibleTo(self)
+        return self._streaming or self.editing
+
+    @property
+    def editing(self) -> bool:
+        """Whether the person is putting it into other words."""
+        return self.editor is not None and self.editor.isVisibleTo(self)
 
     @property
     def message(self) -> MessageView:
@@ -204,6 +198,11 @@ class AnswerItem(MessageItem):
         """Let the person put the answer into other words."""
         if self._view is None or self._streaming:
             return
+        if self.editor is None:
+            self.editor = AnswerEditor(self._theme)
+            self.editor.saved.connect(self._save)
+            self.editor.dismissed.connect(self._stop_editing)
+            self._layout.addWidget(self.editor)
         self.editor.start(self._view.text)
         self.body.hide()
         self.meta.hide()
@@ -222,12 +221,10 @@ class AnswerItem(MessageItem):
         self.meta.again.clicked.connect(self._ask_again)
         self.meta.copy.clicked.connect(self.copy)
         self.meta.moved.connect(self._choose)
-        self.editor.saved.connect(self._save)
-        self.editor.dismissed.connect(self._stop_editing)
 
     def _fill(self) -> QVBoxLayout:
         layout = column(self)
-        for widget in (self._waiting, self.body, self.failure, self.meta, self.editor):
+        for widget in (self._waiting, self.body, self.meta):
             layout.addWidget(widget)
         return layout
 
@@ -238,16 +235,24 @@ class AnswerItem(MessageItem):
                 self.body.feed(view.text)
 
     def _show_parts(self, view: MessageView) -> None:
-        failed = view.state is MessageState.FAILED
         self._waiting.setVisible(self._streaming and not view.text)
-        self.body.setVisible(bool(view.text) and not self.editor.isVisibleTo(self))
-        self.failure.setVisible(failed)
-        if failed:
-            self.failure.show_error(view.error)
-        self.meta.setVisible(not self._streaming and not self.editor.isVisibleTo(self))
+        self.body.setVisible(bool(view.text) and not self.editing)
+        self._show_failure(view)
+        self.meta.setVisible(not self._streaming and not self.editing)
         self.meta.set_message(view)
         self.setAccessibleName("Answer")
         self.setAccessibleDescription(view.text[:1000])
+
+    def _show_failure(self, view: MessageView) -> None:
+        failed = view.state is MessageState.FAILED
+        if failed and self.failure is None:
+            self.failure = Failure(self._theme)
+            self.failure.button.clicked.connect(self._ask_retry)
+            self._layout.insertWidget(self._layout.indexOf(self.meta), self.failure)
+        if self.failure is not None:
+            self.failure.setVisible(failed)
+            if failed:
+                self.failure.show_error(view.error)
 
     def _like(self, liked: bool) -> None:
         if self._view is not None:
@@ -276,154 +281,14 @@ class AnswerItem(MessageItem):
             self.edited.emit(view.id, text)
 
     def _stop_editing(self) -> None:
-        self.editor.hide()
+        if self.editor is not None:
+            self.editor.hide()
         if self._view is not None:
             self._show_parts(self._view)
         self.meta.edit.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _restyle(self) -> None:
         self._layout.setSpacing(self._theme.px(4))
-
-
-class MetaRow(QWidget):
-    """What can be done with an answer, and where it came from.
-
-    Signals:
-        moved(step): to the answer before (-1) or after (1) this one.
-    """
-
-    moved = Signal(int)
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self.good = Button(theme, "Good", kind=Kind.META, icon="heart", name="This answer is good")
-        self.good.setCheckable(True)
-        self.edit = Button(theme, "Edit answer", kind=Kind.META, icon="edit")
-        self.again = Button(theme, "Again", kind=Kind.META, icon="again", name="Answer again")
-        self.copy = Button(theme, "Copy", kind=Kind.META, icon="copy", name="Copy this answer")
-        self.before = Button(theme, kind=Kind.META, icon="left", name="The answer before this one")
-        self.place = Label(role="small")
-        self.after = Button(theme, kind=Kind.META, icon="right", name="The answer after this one")
-        self.origin = Label(role="small")
-        self.before.clicked.connect(self._back)
-        self.after.clicked.connect(self._forward)
-        self._flow = FlowRow(self, gap=theme.px(4))
-        for widget in (self.good, self.edit, self.again, self.copy, self.before, self.place, self.after, self.origin):
-            self._flow.addWidget(widget)
-        theme.changed.connect(self._restyle)
-        self._theme = theme
-        self._restyle()
-
-    def set_message(self, view: MessageView) -> None:
-        """Show what applies to one answer."""
-        has_text = bool(view.text)
-        self.good.setChecked(view.liked)
-        self.good.set_icon("heart-filled" if view.liked else "heart")
-        for button in (self.good, self.edit, self.copy):
-            button.setVisible(has_text)
-        self.again.setVisible(view.state is not MessageState.FAILED)
-        several = view.siblings > 1 and len(view.sibling_ids) == view.siblings
-        for widget in (self.before, self.place, self.after):
-            widget.setVisible(several)
-        self.place.setText(f"{view.sibling} of {view.siblings}")
-        self.before.setEnabled(view.sibling > 1)
-        self.after.setEnabled(view.sibling < view.siblings)
-        self.origin.setText(origin(view))
-        self.origin.setVisible(bool(self.origin.text()))
-        self.updateGeometry()
-
-    def _back(self) -> None:
-        self.moved.emit(-1)
-
-    def _forward(self) -> None:
-        self.moved.emit(1)
-
-    def _restyle(self) -> None:
-        self._flow.setContentsMargins(0, 0, 0, 0)
-        self._flow.setSpacing(self._theme.px(4))
-
-
-class AnswerEditor(QWidget):
-    """The answer as text to change in place.
-
-    Signals:
-        saved(text), dismissed().
-    """
-
-    saved = Signal(str)
-    dismissed = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        box = frame("composer")
-        self.edit = GrowingEdit(theme, lines=24, enter_sends=False)
-        self.edit.setAccessibleName("The answer in your words")
-        inner = column(box, margins=(theme.px(14), theme.px(10), theme.px(14), theme.px(10)))
-        inner.addWidget(self.edit)
-        self.save = Button(theme, "Save", kind=Kind.PRIMARY)
-        self.drop = Button(theme, "Cancel", kind=Kind.TEXT)
-        buttons = row(gap=theme.px(8))
-        buttons.addWidget(self.save)
-        buttons.addWidget(self.drop)
-        buttons.addStretch(1)
-        layout = column(self, gap=theme.px(8))
-        layout.addWidget(box)
-        layout.addLayout(buttons)
-        self.save.clicked.connect(self._save)
-        self.drop.clicked.connect(self.dismissed)
-        self.edit.submitted.connect(self._save)
-        self.edit.escaped.connect(self.dismissed)
-        self.edit.textChanged.connect(self._check)
-
-    def start(self, text: str) -> None:
-        """Begin with a text."""
-        self.edit.setPlainText(text)
-        self._check()
-
-    def _check(self) -> None:
-        self.save.setEnabled(bool(self.edit.toPlainText().strip()))
-
-    def _save(self) -> None:
-        if self.save.isEnabled():
-            self.saved.emit(self.edit.toPlainText())
-
-
-class Failure(QWidget):
-    """Why an answer failed, and another try."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        box = frame("failure")
-        self._words = Prose()
-        self.button = Button(theme, "Try again", icon="again")
-        inner = column(box, margins=(theme.px(12), theme.px(9), theme.px(12), theme.px(10)), gap=theme.px(8))
-        inner.addWidget(self._words)
-        inner.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
-        column(self).addWidget(box)
-
-    def words(self) -> str:
-        """Return the reason as it is shown."""
-        return self._words.words()
-
-    def show_error(self, error: ErrorInfo | None) -> None:
-        """Say the reason."""
-        words = plain_reason(error) if error else "The answer could not be finished."
-        self._words.set_words(words)
-        self.setAccessibleName(words)
-
-
-def origin(view: MessageView) -> str:
-    """Return which version answered and how fast: "14 · 62 tokens/s"."""
-    parts = []
-    if view.edited:
-        parts.append("edited by you")
-    elif view.version is not None:
-        parts.append(f"version {view.version}" if view.version else "base")
-    if view.tokens_per_second > 0 and not view.edited:
-        parts.append(f"{view.tokens_per_second:.0f} tokens/s")
-    if view.state is MessageState.STOPPED:
-        parts.append("stopped")
-    return " · ".join(parts)
 
 
 def _beginning(text: str) -> str:

@@ -6,7 +6,7 @@ import logging
 import traceback
 
 from app.errors import AppError, BugError, ErrorInfo
-from app.ui.messages import plain_reason
+from app.ui.answer_parts import plain_reason
 from app.ui.notices import Banner
 
 log = logging.getLogger(__name__)

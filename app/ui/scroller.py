@@ -83,6 +83,7 @@ class Scroller(QScrollArea):
         self._rest = QTimer(self, singleShot=True, interval=1)
         self._rest.timeout.connect(self._mount_rest)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
+        theme.changing.connect(self._drop_unseen)
         theme.changed.connect(self._restyle)
 
     # --- items ------------------------------------------------------------------------------------------------------
@@ -289,13 +290,19 @@ class Scroller(QScrollArea):
     def _mount_rest(self) -> None:
         """Make and drop widgets beyond the window, a little at a time."""
         wanted = self._near(AROUND)
-        kept = {self._entries[number].key for number in wanted}
-        for key in [key for key, widget in self._widgets.items() if key not in kept and not self._keep(widget)]:
-            self._unmount(key)
+        self._drop_outside(wanted)
         if self._mount(wanted, until=time.monotonic() + _BATCH_S):
             self._place()
         else:
             self._order_focus()
+
+    def _drop_outside(self, wanted: range) -> None:
+        kept = {self._entries[number].key for number in wanted}
+        for key in [key for key, widget in self._widgets.items() if key not in kept and not self._keep(widget)]:
+            self._unmount(key)
+
+    def _drop_unseen(self) -> None:
+        self._drop_outside(self._near(0))
 
     def _refresh(self, entry: Entry) -> None:
         widget = self._widgets.get(entry.key)
@@ -305,7 +312,7 @@ class Scroller(QScrollArea):
     def _unmount(self, key: str) -> None:
         widget = self._widgets.pop(key)
         widget.removeEventFilter(self)
-        widget.hide()
+        widget.setParent(None)
         widget.deleteLater()
 
     def _order_focus(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QFrame, QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QLineEdit, QToolButton, QVBoxLayout
 
 from app.devmode.api import DevState, DevStatus
 from app.ui import icons
@@ -53,6 +53,8 @@ class SearchField(QLineEdit):
         self.setAccessibleName("Search chats")
         self.setClearButtonEnabled(True)
         self._glass = self.addAction(self.windowIcon(), QLineEdit.ActionPosition.LeadingPosition)
+        for button in self.findChildren(QToolButton):
+            button.setAccessibleName("Empty the search")
         theme.changed.connect(self._restyle)
         self._restyle()
 
@@ -94,8 +96,8 @@ class Sidebar(QFrame):
         self.new.set_end(QKeySequence(QKeySequence.StandardKey.New).toString(QKeySequence.SequenceFormat.NativeText))
         self.search = SearchField(theme)
         self.chats = ChatList(theme)
-        self._nothing = Label(role="small", wrap=True)
-        self._nothing.hide()
+        self.nothing = Label(role="small", wrap=True)
+        self.nothing.hide()
         self.versions = RowButton(theme, "Versions", icon="versions")
         self.settings = RowButton(theme, "Settings", icon="settings")
         self.foot = Button(theme, kind=Kind.FOOT, name="Developer mode")
@@ -118,7 +120,7 @@ class Sidebar(QFrame):
     def _fill(self) -> QVBoxLayout:
         layout = column(self)
         self._upper = column()
-        for widget in (self.new, self.search, self.chats, self._nothing, self.versions):
+        for widget in (self.new, self.search, self.chats, self.nothing, self.versions):
             self._upper.addWidget(widget)
         last = row(gap=0)
         last.addWidget(self.settings, 1)
@@ -144,8 +146,8 @@ class Sidebar(QFrame):
     def _filter(self, needle: str) -> None:
         self.chats.set_filter(needle)
         empty = bool(needle.strip()) and not self.chats.shown()
-        self._nothing.setText(f"No chat has “{needle.strip()[:40]}” in its title.")
-        self._nothing.setVisible(empty)
+        self.nothing.setText(f"No chat has “{needle.strip()[:40]}” in its title.")
+        self.nothing.setVisible(empty)
 
     def _into_list(self) -> None:
         self.chats.setFocus(Qt.FocusReason.TabFocusReason)

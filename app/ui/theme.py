@@ -4,6 +4,7 @@
 colours and sizes and listen to ``changed``; nothing else in the interface names a colour.
 
 Signals:
+    Theme.changing: everything on screen is about to be restyled; what is out of sight had better go first.
     Theme.changed: colours, zoom or motion are different now; the application already has the new palette and sheet.
 """
 
@@ -99,6 +100,7 @@ ZOOM_STEPS = (0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0)
 class Theme(QObject):
     """The look in use. Setting anything restyles the whole application at once."""
 
+    changing = Signal()
     changed = Signal()
 
     def __init__(self, app: QApplication, *, scheme: Scheme = Scheme.SYSTEM, zoom: float = 1.0) -> None:
@@ -185,6 +187,7 @@ class Theme(QObject):
         return self._scheme is Scheme.DARK
 
     def _apply(self) -> None:
+        self.changing.emit()
         self.tokens = DARK if self._is_dark() else LIGHT
         font = QFont(self._app.font())
         font.setPixelSize(self.px(TEXT_PX))

@@ -112,9 +112,10 @@ class FakeChats:
         """Add a conversation; turns alternate, beginning with the person's."""
         chat = _Chat(self._next("c"), title, NOW - timedelta(days=days_ago))
         self.chats[chat.id] = chat
+        last = chat.root
         for index, text in enumerate(turns):
             role = Role.ASSISTANT if index % 2 else Role.USER
-            self._append(chat, message(self._next("m"), text, role=role))
+            last = self._under(last, message(self._next("m"), text, role=role))
         return chat.id
 
     def append(self, chat: str, view: MessageView) -> None:
@@ -364,6 +365,7 @@ class FakeDevMode:
         self.budget = Budget()
         self.left = left
         self.clicks = 7
+        self.refusal: DeniedError | None = None
         self.checks = [
             MachineCheck("Memory", "23.4 GB of memory, 3 GB needed", ok=True),
             MachineCheck("Disk", "118 GB free, 2 GB needed", ok=True),
@@ -394,6 +396,8 @@ class FakeDevMode:
         return self.status()
 
     def require(self) -> Budget:
+        if self.refusal is not None:
+            raise self.refusal
         if self.state is not DevState.UNLOCKED:
             raise DeniedError("change the model", hint="Learning is locked. Unlock it in About.")
         return self.budget

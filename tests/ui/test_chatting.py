@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.api import MessageState
 from app.errors import ErrorInfo, UserError
+from app.ui.answer_parts import Failure
 from app.ui.links import LinkDialog
 from app.ui.markdown.view import TextBlock
 from app.ui.messages import AnswerItem, OwnItem
@@ -30,6 +31,11 @@ def shown_text(item: AnswerItem) -> str:
     return "\n".join(
         block.pane.toPlainText() if hasattr(block, "pane") else block.toPlainText() for block in item.body.blocks()
     )
+
+
+def place_of(item: AnswerItem) -> str:
+    siblings = item.meta.siblings
+    return siblings.place.text() if siblings is not None and siblings.isVisible() else ""
 
 
 def test_a_sent_message_and_its_answer_appear_and_the_field_is_empty() -> None:
@@ -146,11 +152,12 @@ def test_a_failed_answer_says_why_and_can_be_tried_again() -> None:
         await d.type("Go")
         await d.until(lambda: answers(d.window.page)[-1].message.state is MessageState.FAILED)
         item = answers(d.window.page)[-1]
+        assert item.failure is not None
         assert "The model ran out of memory." in item.failure.words()
         assert item.failure.isVisible()
         d.click(item.failure.button)
         await d.until(lambda: answers(d.window.page)[-1].message.state is MessageState.COMPLETE)
-        assert not answers(d.window.page)[-1].failure.isVisible()
+        assert not answers(d.window.page)[-1].findChildren(Failure)
 
     drive(scenario)
 
@@ -162,13 +169,13 @@ def test_again_keeps_the_earlier_answer_as_a_sibling_to_go_back_to() -> None:
         old_text = shown_text(first)
         d.click(first.meta.again)
         await d.until(lambda: shown_text(answers(d.window.page)[-1]) == "A new answer")
-        await d.until(lambda: answers(d.window.page)[-1].meta.place.text() == "2 of 2")
+        await d.until(lambda: place_of(answers(d.window.page)[-1]) == "2 of 2")
         item = answers(d.window.page)[-1]
-        assert item.meta.place.isVisible()
-        assert not item.meta.after.isEnabled()
-        d.click(item.meta.before)
+        assert item.meta.siblings is not None
+        assert not item.meta.siblings.after.isEnabled()
+        d.click(item.meta.siblings.before)
         await d.until(lambda: shown_text(answers(d.window.page)[-1]) == old_text)
-        assert answers(d.window.page)[-1].meta.place.text() == "1 of 2"
+        assert place_of(answers(d.window.page)[-1]) == "1 of 2"
 
     drive(scenario, world_with("Ask", "An answer"))
 
@@ -200,6 +207,7 @@ def test_an_answer_is_edited_in_place_and_cancel_changes_nothing() -> None:
     async def scenario(d: Driver) -> None:
         item = answers(d.window.page)[-1]
         d.click(item.meta.edit)
+        assert item.editor is not None
         assert item.editor.edit.toPlainText() == "An **answer**"
         assert not item.body.isVisible()
         item.editor.edit.setPlainText("Something else")
@@ -219,6 +227,7 @@ def test_escape_leaves_an_edit_and_an_empty_edit_cannot_be_saved() -> None:
     async def scenario(d: Driver) -> None:
         item = answers(d.window.page)[-1]
         item.start_editing()
+        assert item.editor is not None
         item.editor.edit.setPlainText("  ")
         assert not item.editor.save.isEnabled()
         QTest.keyClick(item.editor.edit, Qt.Key.Key_Escape)
@@ -437,10 +446,10 @@ def test_following_the_end_stops_when_the_person_scrolls_away() -> None:
         await d.type("Go")
         await d.until(lambda: d.window.desk.streaming)
         await d.settle(0.1)
-        assert scroller.following
+        assert page.jump.isHidden()
         bar.setValue(bar.maximum() - 900)
         await d.settle(0.1)
-        assert not scroller.following
+        assert not page.scroller.following
         assert page.jump.isVisible()
         before = top_item(d)
         d.core.run(_set(d.world.chats.hold))
