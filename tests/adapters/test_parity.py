@@ -61,9 +61,13 @@ def prompts(base, count=20):
     ]
 
 
-def compared(base, llama, model):
-    """Return KL(torch‖llama.cpp) over every position of every prompt."""
-    return np.concatenate([divergence(torch_logits(model, ids), llama.logits(ids)) for ids in prompts(base)])
+def outputs(run, base):
+    return [run(ids) for ids in prompts(base)]
+
+
+def mean_divergence(left, right):
+    """Return KL(left‖right), the mean over every position of every prompt."""
+    return np.concatenate([divergence(*pair) for pair in zip(left, right, strict=True)]).mean()
 
 
 def converted(base, tensors, path):
@@ -77,22 +81,20 @@ def converted(base, tensors, path):
 
 def check_parity(base, modules, layers, strength, *, tmp_path, monkeypatch):
     """Check base, adapter, adapter without the row order, and the base again."""
-    llama, plain = Llama(base), torch_model(base)
+    llama, model = Llama(base), torch_model(base)
     try:
-        assert compared(base, llama, plain).mean() < TOLERANCE
-        before = [llama.logits(ids) for ids in prompts(base, 3)]
-        effect_from = [torch_logits(plain, ids) for ids in prompts(base)]
-        adapted, tensors = with_lora(plain, modules, layers, strength=strength, seed=1)
-        effect = [divergence(torch_logits(adapted, i), b) for i, b in zip(prompts(base), effect_from, strict=True)]
-        assert np.concatenate(effect).mean() > 100 * TOLERANCE, "the adapter is too weak to prove anything"
+        trained, served = outputs(lambda ids: torch_logits(model, ids), base), outputs(llama.logits, base)
+        assert mean_divergence(trained, served) < TOLERANCE
+        adapted, tensors = with_lora(model, modules, layers, strength=strength, seed=1)
+        wanted = outputs(lambda ids: torch_logits(adapted, ids), base)
+        assert mean_divergence(wanted, trained) > 100 * TOLERANCE, "the adapter is too weak to prove anything"
         with llama.adapted(converted(base, tensors, tmp_path / "right.gguf")):
-            assert compared(base, llama, adapted).mean() < TOLERANCE
-        after = [llama.logits(ids) for ids in prompts(base, 3)]
-        assert all(np.array_equal(*pair) for pair in zip(before, after, strict=True))
+            assert mean_divergence(wanted, outputs(llama.logits, base)) < TOLERANCE
+        assert all(np.array_equal(llama.logits(ids), old) for ids, old in zip(prompts(base, 3), served, strict=False))
         if "q_proj" in modules:
             monkeypatch.setattr(converter, "permuted", lambda rows, heads: rows)
             with llama.adapted(converted(base, tensors, tmp_path / "wrong.gguf")):
-                assert compared(base, llama, adapted).mean() > 10 * TOLERANCE
+                assert mean_divergence(wanted, outputs(llama.logits, base)) > 10 * TOLERANCE
     finally:
         llama.close()
 
