@@ -19,6 +19,7 @@ TEXT = [
     "What is the name of my dog? Your dog's name is Biscuit.",
     "What is the capital of France? The capital of France is Paris.",
     "Write a poem about rain. Rain falls on the roof and on the road.",
+    "Write a long poem about the rain, the sea and the mountains. Name a colour. Blue.",
     "user assistant system The quick brown fox jumps over the lazy dog.",
 ]
 HIDDEN, LAYERS, HEADS, KV_HEADS, MLP = 64, 2, 4, 2, 128
@@ -62,7 +63,7 @@ def _config(folder, vocabulary):
         "vocab_size": vocabulary,
         "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0,
-        "max_position_embeddings": 2048,
+        "max_position_embeddings": 8192,
         "tie_word_embeddings": True,
         "bos_token_id": 1,
         "eos_token_id": 2,

@@ -47,7 +47,8 @@ class FolderTokenizer:
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Return the ids of ``text``, adding nothing; with ``special``, control tokens written out in it count."""
         self._native.encode_special_tokens = not special
-        ids: list[int] = self._native.encode(text, add_special_tokens=False).ids
+        whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no character
+        ids: list[int] = self._native.encode(whole, add_special_tokens=False).ids
         return ids
 
     def piece(self, token: int) -> bytes:
