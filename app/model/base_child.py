@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.model.base_manifest import check_files
 from app.model.base_prepare import prepare_base
-from app.model.bases import check_files
 from app.model.child.protocol import Json
 from app.model.child.serve import Cancel, Cancelled, Emit, serve
 from app.store.files import RealFiles

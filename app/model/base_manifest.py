@@ -6,17 +6,19 @@ at every start; hashes only when a time differs, or in a deep check.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from app.errors import VerificationError
 from app.model.api import Passport
 from app.model.passport import passport_from_json, passport_json
-from app.store.files import Files, write_durably
+from app.store.disk import disk_errors
+from app.store.files import Files, RealFiles, write_durably
 
 MANIFEST = "manifest.json"
 FORMAT = "ownmind-base-1"
@@ -96,6 +98,43 @@ def read_manifest(folder: Path) -> Manifest:
     if manifest.passport.id != folder.name or not {SERVING, WEIGHTS, PASSPORT} <= records.keys():
         raise _damaged(folder, "Its record is of another base.")
     return manifest
+
+
+def check_files(folder: Path, *, deep: bool) -> Manifest:
+    """Compare every file with the record and return it.
+
+    A file whose time alone differs (a home that was copied) is read and hashed, and the record brought up to date. A
+    deep check that finds damage withdraws the record, so that the base is made again.
+
+    Raises: VerificationError naming the file.
+    """
+    with disk_errors("open the prepared base", folder.name[:12]):
+        manifest = read_manifest(folder)
+        moved: dict[str, FileRecord] = {}
+        for name, record in manifest.files.items():
+            path = folder / name
+            if not path.exists() or path.stat().st_size != record.size:
+                raise _changed(name)
+            if deep or not looks_unchanged(path, record):
+                moved[name] = _read_again(folder, name, record)
+        if any(manifest.files[name] != record for name, record in moved.items()):
+            manifest = replace(manifest, files={**manifest.files, **moved})
+            with contextlib.suppress(OSError):  # a home that can only be read is hashed at every start instead
+                write_manifest(RealFiles(), folder, manifest)
+    return manifest
+
+
+def _read_again(folder: Path, name: str, record: FileRecord) -> FileRecord:
+    """Return the record of a file that still has its hash."""
+    if file_sha256(folder / name) != record.sha256:
+        with contextlib.suppress(OSError):
+            (folder / MANIFEST).unlink()
+        raise _changed(name)
+    return record_of(folder / name, record.sha256)
+
+
+def _changed(name: str) -> VerificationError:
+    return VerificationError("open the prepared base", name, f"The file is missing or was changed. {REPAIR_HINT}")
 
 
 def _record_json(record: FileRecord) -> dict[str, Any]:

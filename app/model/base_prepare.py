@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from app.errors import KnownError, VerificationError
+from app.errors import DeniedError, KnownError, VerificationError
 from app.model.api import Passport
 from app.model.base_convert import Tick, Write, write_serving, write_training
 from app.model.base_manifest import (
@@ -24,6 +25,7 @@ from app.model.base_manifest import (
     WEIGHTS,
     FileRecord,
     Manifest,
+    check_files,
     file_sha256,
     looks_unchanged,
     read_manifest,
@@ -35,17 +37,22 @@ from app.model.gguf_check import GgufInfo, check_gguf
 from app.model.passport import passport_json, passport_of
 from app.store.disk import disk_errors
 from app.store.files import TEMPORARY_PREFIX, Files, make_folders, write_durably
+from app.store.lock import HomeLock
 
 Progress = Callable[[str, float], None]
 """Told what is being done, in a few words, and the share of the whole that is done. May raise to stop."""
 
 _STATE = "finished.json"
 """Files that are complete, while the preparation is not."""
+_LOCK = "lock"
+_WAIT_S = 0.2
 _SPARE_BYTES = 64_000_000
 
 
 def prepare_base(source: Path, bases: Path, *, files: Files, progress: Progress) -> Path:
     """Prepare the base in ``source`` below ``bases`` and return its folder; only what is missing is made.
+
+    Two processes that prepare at the same time take turns, and the second finds everything done.
 
     Raises: VerificationError (a bad file), UserError (a model that cannot learn here), KnownError (disk).
     """
@@ -56,9 +63,40 @@ def prepare_base(source: Path, bases: Path, *, files: Files, progress: Progress)
         passport = passport_of(info, origin.sha256)
         folder = bases / passport.id
         make_folders(files, folder / TRAINING)
-        _Preparation(source, origin, info, passport, folder, files, progress).run()
+        with _turn(bases, progress):
+            if not _is_ready(folder, source, origin, files):
+                _Preparation(source, origin, info, passport, folder, files, progress).run()
     progress("Ready", 1.0)
     return folder
+
+
+@contextlib.contextmanager
+def _turn(bases: Path, progress: Progress) -> Iterator[None]:
+    """Hold the lock on all bases; wait while another process has it, telling so."""
+    while True:
+        try:
+            lock = HomeLock(bases / _LOCK)
+            break
+        except DeniedError:
+            progress("Waiting for another window to prepare the model", 0.0)
+            time.sleep(_WAIT_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _is_ready(folder: Path, source: Path, origin: FileRecord, files: Files) -> bool:
+    """Return whether the base is whole; if its source has moved, note where it is now."""
+    try:
+        manifest = check_files(folder, deep=False)
+    except VerificationError:
+        return False
+    if (manifest.source, manifest.source_record) != (str(source), origin):
+        write_manifest(files, folder, replace(manifest, source=str(source), source_record=origin))
+    if files.exists(folder / _STATE):  # an earlier run ended right after its last step
+        files.unlink(folder / _STATE)
+    return True
 
 
 @dataclass

@@ -14,7 +14,6 @@ import contextlib
 import importlib.util
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from app.errors import KnownError, VerificationError, from_info
@@ -24,19 +23,14 @@ from app.model.base_manifest import (
     REPAIR_HINT,
     SERVING,
     TRAINING,
-    FileRecord,
-    Manifest,
-    file_sha256,
+    check_files,
     looks_unchanged,
     read_manifest,
-    record_of,
-    write_manifest,
 )
 from app.model.child.process import ChildProcess
 from app.model.child.protocol import error_from
 from app.model.prompt import PromptTemplate
 from app.store.disk import disk_errors
-from app.store.files import RealFiles
 
 Progress = Callable[[str, float], None]
 """Told what is being done, in a few words, and the share of the whole that is done."""
@@ -126,35 +120,6 @@ async def check(base: BaseFiles, *, deep: bool) -> None:
         await child.call("check", {"folder": str(folder)})
     finally:
         await child.close()
-
-
-def check_files(folder: Path, *, deep: bool) -> Manifest:
-    """Compare every file with the record and return it.
-
-    A file whose time alone differs (a home that was copied) is read and hashed, and the record brought up to date.
-
-    Raises: VerificationError naming the file.
-    """
-    with disk_errors("open the prepared base", folder.name[:12]):
-        manifest = read_manifest(folder)
-        moved: dict[str, FileRecord] = {}
-        for name, record in manifest.files.items():
-            path = folder / name
-            if not path.exists() or path.stat().st_size != record.size:
-                raise _changed(name)
-            if deep or not looks_unchanged(path, record):
-                if file_sha256(path) != record.sha256:
-                    raise _changed(name)
-                moved[name] = record_of(path, record.sha256)
-        if any(manifest.files[name] != record for name, record in moved.items()):
-            manifest = replace(manifest, files={**manifest.files, **moved})
-            with contextlib.suppress(OSError):  # a home that can only be read is hashed at every start instead
-                write_manifest(RealFiles(), folder, manifest)
-    return manifest
-
-
-def _changed(name: str) -> VerificationError:
-    return VerificationError("open the prepared base", name, f"The file is missing or was changed. {REPAIR_HINT}")
 
 
 def prompt_template(base: BaseFiles) -> PromptTemplate:

@@ -28,7 +28,8 @@ from jinja2.exceptions import TemplateError, TemplateSyntaxError
 
 from app.errors import UserError, VerificationError
 from app.model.api import Role, Turn
-from app.model.prompt_sandbox import Meter, Refused, TemplateEnvironment
+from app.model.prompt_meter import Meter, Refused
+from app.model.prompt_sandbox import TemplateEnvironment
 from app.model.prompt_text import Content, Marker
 
 MAX_SOURCE = 65_536

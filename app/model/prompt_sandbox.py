@@ -1,4 +1,4 @@
-"""The sandbox in which a chat template runs: an allow-list of what a template may do, and a meter on how much.
+"""The sandbox in which a chat template runs: an allow-list of what it may do, each use of it metered.
 
 Templates come with downloaded models and are programs. Nothing outside the lists below exists for them, every loop
 round, call and printed piece is counted, every text they make is paid for from one allowance, and time is checked at
@@ -8,28 +8,21 @@ each count, so that a hostile template is refused within the limits instead of f
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from jinja2 import nodes, pass_context
+from jinja2 import pass_context
 from jinja2.exceptions import SecurityError
-from jinja2.ext import Extension, loopcontrols
+from jinja2.ext import loopcontrols
 from jinja2.filters import FILTERS
-from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 from jinja2.utils import Namespace
-from jinja2.visitor import NodeTransformer
 
+from app.model.prompt_meter import Generation, Meter, Refused, metered
 from app.model.prompt_text import MARKED, Content, Marker
 
-MAX_STEPS = 200_000
-MAX_SECONDS = 2.0
-MAX_TEXT = 8_000_000
-"""Characters that a template may make over and above what the messages are worth."""
-TEXT_PER_MESSAGE_CHARACTER = 16
 TEXT_PER_PIECE = 64
 """What one piece of a split text costs, in characters: a small string is mostly overhead."""
 MAX_RANGE = 10_000
@@ -52,98 +45,6 @@ _STR_METHODS = frozenset(
      "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper")
 )  # fmt: skip
 _DICT_METHODS = frozenset(("get", "items", "keys", "values"))
-_STATEMENTS = (
-    nodes.Assign, nodes.AssignBlock, nodes.Break, nodes.CallBlock, nodes.Continue, nodes.For, nodes.If, nodes.Macro,
-    nodes.Output, nodes.Template,
-)  # fmt: skip
-
-
-class Refused(Exception):  # noqa: N818 - reads as what happened, as in the outcome types
-    """The template asked for what it may not have, or refused the conversation itself (``by_template``)."""
-
-    def __init__(self, reason: str, *, by_template: bool = False) -> None:
-        super().__init__(reason)
-        self.by_template = by_template
-
-
-class Meter:
-    """What is left of one rendering's allowance."""
-
-    def __init__(self, message_characters: int) -> None:
-        self._steps = MAX_STEPS
-        self._text = MAX_TEXT + TEXT_PER_MESSAGE_CHARACTER * message_characters
-        self._deadline = time.monotonic() + MAX_SECONDS
-
-    def step(self) -> None:
-        """Count one loop round, call or printed piece."""
-        self._steps -= 1
-        if self._steps < 0:
-            raise Refused("it runs too many steps")
-        if time.monotonic() > self._deadline:
-            raise Refused("it runs too long")
-
-    def pay(self, characters: int) -> None:
-        """Count text about to be made."""
-        self._text -= characters
-        if self._text < 0:
-            raise Refused("it makes too much text")
-
-
-class _Generation(Extension):
-    """``{% generation %}`` only marks what a trainer may learn from; here it is transparent."""
-
-    tags = {"generation"}  # noqa: RUF012 - declared so by the base class
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-class _Metered(NodeTransformer):
-    """Rewrites a parsed template so that nothing escapes the meter."""
-
-    def __init__(self, environment: TemplateEnvironment) -> None:
-        self._environment = environment
-
-    def generic_visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> nodes.Node:
-        if isinstance(node, nodes.Stmt | nodes.Template) and not isinstance(node, _STATEMENTS):
-            raise _at(node, f"the statement {type(node).__name__.lower()} is not allowed")
-        if isinstance(node, nodes.Const | nodes.TemplateData):
-            value = node.value if isinstance(node, nodes.Const) else node.data
-            if isinstance(value, str) and MARKED.search(value):
-                raise _at(node, "it contains characters reserved for private use")
-        return super().generic_visit(node, *args, **kwargs)
-
-    def visit_TemplateData(self, node: nodes.TemplateData) -> nodes.Node:  # noqa: N802 - named by the visitor
-        self.generic_visit(node)
-        return nodes.Const(node.data, lineno=node.lineno, environment=self._environment)
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
-        self.generic_visit(node)
-        return self._filtered(nodes.List(node.nodes, lineno=node.lineno), "join", node)
-
-    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
-        if node.recursive:
-            raise _at(node, "a recursive loop is not allowed")
-        self.generic_visit(node)
-        node.iter = self._filtered(cast("nodes.Expr", node.iter), "metered", node)
-        return node
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
-        self.generic_visit(node)
-        if not isinstance(node.arg, nodes.Slice):
-            return node
-        bounds = (node.arg.start, node.arg.stop, node.arg.step)
-        return self._filtered(node.node, "sliced", node, [bound or nodes.Const(None) for bound in bounds])
-
-    def _filtered(self, value: nodes.Expr, name: str, at: nodes.Node, args: Sequence[nodes.Expr] = ()) -> nodes.Filter:
-        made = nodes.Filter(value, name, list(args), [], None, None)
-        made.set_lineno(at.lineno).set_environment(self._environment)
-        return made
-
-
-def _at(node: nodes.Node, reason: str) -> Refused:
-    return Refused(f"line {node.lineno}: {reason}")
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
@@ -158,7 +59,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             optimized=False,  # folding constants would run filters before any meter exists
             cache_size=0,
             finalize=_print,
-            extensions=[loopcontrols, _Generation],
+            extensions=[loopcontrols, Generation],
         )
         own: dict[str, Callable[..., Any]] = {
             "join": self._join,
@@ -173,7 +74,12 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         lists = {name: self._of_list(FILTERS[name]) for name in _LIST_FILTERS}
         self.filters = {**{name: FILTERS[name] for name in _FILTERS}, **texts, **lists, **own}
         self.tests = {name: TESTS[name] for name in _TESTS}
-        self.globals = {"range": _range, "namespace": self.globals["namespace"], "raise_exception": self._raise}
+        self.globals = {
+            "dict": dict,
+            "range": _range,
+            "namespace": self.globals["namespace"],
+            "raise_exception": self._raise,
+        }
         self.begin(Marker(), Meter(0))
 
     def begin(self, marker: Marker, meter: Meter) -> None:
@@ -184,7 +90,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
     def compile_metered(self, source: str, filename: str) -> Any:
         """Return the code of a template, rewritten for the meter. Raises Refused and jinja's own errors."""
         tree = self.parse(source, filename=filename)
-        return self.compile(_Metered(self).visit(tree), filename=filename)
+        return self.compile(metered(tree, self), filename=filename)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Allow listed methods of plain values, and what jinja itself offers on its own objects."""

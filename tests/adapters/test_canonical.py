@@ -89,7 +89,7 @@ REFUSED = {
     "nothing in it": ({}, {}, "half"),
     "one half missing": ({name: array for name, array in tensors().items() if name != UP}, {}, "half"),
     "a foreign tensor": (changed(**{"lm_head.weight": np.ones((2, 2), np.float32)}), {}, "not an adapter's"),
-    "an embedding": (changed(**{DOWN.replace("layers.1.mlp.gate_proj", "embed_tokens"): tensors()[DOWN]}), {}, "not an"),
+    "an embedding": (changed(**{DOWN.replace("layers.1.mlp.gate_proj", "embed_tokens"): tensors()[UP]}), {}, "not an"),
     "a DoRA magnitude": (changed(**{DOWN.replace("lora_A", "lora_magnitude_vector"): tensors()[DOWN]}), {}, "not an"),
     "a layer too far": (tensors(layers=(3,)), {}, "lacks"),
     "a layer with zeros before": (

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gguf
@@ -17,9 +19,9 @@ from safetensors.numpy import load_file
 
 from app.errors import KnownError, UserError, VerificationError
 from app.model.base_convert import permuted, torch_name, unpermuted
-from app.model.base_manifest import FORMAT, MANIFEST, SERVING, WEIGHTS
+from app.model.base_manifest import FORMAT, MANIFEST, SERVING, WEIGHTS, check_files
 from app.model.base_prepare import prepare_base
-from app.model.bases import check, check_files, embedded_source, find_prepared, open_base, prepare, prompt_template
+from app.model.bases import check, embedded_source, find_prepared, open_base, prepare, prompt_template
 from app.model.gguf_check import check_gguf
 from app.store.faults import FailingFiles
 from app.store.files import RealFiles
@@ -184,7 +186,7 @@ def test_what_a_stopped_run_had_finished_is_kept(source, tmp_path):
 
     with pytest.raises(Killed):
         made(source, tmp_path, progress=stop_late)
-    (folder,) = tmp_path.iterdir()
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     inode = (folder / SERVING).stat().st_ino
     made(source, tmp_path)
     assert (folder / SERVING).stat().st_ino == inode
@@ -197,7 +199,7 @@ def test_what_a_stopped_run_had_finished_is_made_again_if_it_was_damaged_since(s
 
     with pytest.raises(Killed):
         made(source, tmp_path, progress=stop_late)
-    (folder,) = tmp_path.iterdir()
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     damage(folder / SERVING)
     assert contents(made(source, tmp_path)) == contents(reference)
 
@@ -224,7 +226,7 @@ def test_a_file_that_was_cut_changed_or_lost_is_noticed_and_made_again(name, how
     assert contents(made(source, folder.parent)) == contents(reference)
 
 
-def test_a_change_behind_unchanged_size_and_time_is_found_by_the_deep_check(folder):
+def test_a_change_behind_unchanged_size_and_time_is_found_by_the_deep_check_and_mended(folder, source, reference):
     path = folder / SERVING
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
     damage(path)
@@ -232,6 +234,7 @@ def test_a_change_behind_unchanged_size_and_time_is_found_by_the_deep_check(fold
     base = open_base(folder)
     with pytest.raises(VerificationError, match="serving"):
         asyncio.run(check(base, deep=True))
+    assert contents(made(source, folder.parent)) == contents(reference)
 
 
 def test_a_whole_base_passes_both_checks(folder):
@@ -252,7 +255,7 @@ def test_a_copied_home_on_a_disk_that_can_only_be_read_opens(folder, monkeypatch
         raise OSError(30, "Read-only file system")
 
     os.utime(folder / SERVING, (1, 1))
-    monkeypatch.setattr("app.model.bases.write_manifest", fail)
+    monkeypatch.setattr("app.model.base_manifest.write_manifest", fail)
     assert open_base(folder).serving == folder / SERVING
 
 
@@ -365,6 +368,37 @@ def test_a_bad_file_is_refused_through_the_child_with_its_real_reason(tmp_path):
     page.write_text("<html>")
     with pytest.raises(VerificationError, match="web page"):
         asyncio.run(prepare(page, tmp_path / "bases"))
+
+
+def test_a_source_that_moved_is_recognised_at_once_after_one_look(source, folder):
+    moved = folder.parent / "moved.gguf"
+    shutil.copy(source, moved)
+    assert find_prepared(moved, folder.parent) is None
+    before = (folder / SERVING).stat().st_mtime_ns, (folder / SERVING).stat().st_ino
+    assert made(moved, folder.parent) == folder
+    assert ((folder / SERVING).stat().st_mtime_ns, (folder / SERVING).stat().st_ino) == before
+    assert find_prepared(moved, folder.parent) == open_base(folder)
+
+
+def test_two_preparations_at_once_take_turns(source, reference, tmp_path):
+    words = []
+    inside = threading.Event()
+
+    def wait_for_the_other(said, share):
+        if share > 0.3 and not inside.is_set():
+            inside.set()
+            time.sleep(0.7)
+
+    def note(said, share):
+        words.append(said)
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(made, source, tmp_path, progress=wait_for_the_other)
+        assert inside.wait(30)
+        second = pool.submit(made, source, tmp_path, progress=note)
+        assert contents(first.result()) == contents(second.result()) == contents(reference)
+    assert "Waiting for another window to prepare the model" in words
+    assert "Unpacking the weights" not in words
 
 
 def test_a_source_that_changed_is_not_taken_for_the_old_one(tmp_path):

@@ -78,8 +78,8 @@ def test_a_hostile_template_is_refused_quickly_and_without_filling_memory(name):
 
 
 def test_time_is_limited_even_where_steps_are_not(monkeypatch):
-    monkeypatch.setattr("app.model.prompt_sandbox.MAX_STEPS", 10**9)
-    monkeypatch.setattr("app.model.prompt_sandbox.MAX_SECONDS", 0.2)
+    monkeypatch.setattr("app.model.prompt_meter.MAX_STEPS", 10**9)
+    monkeypatch.setattr("app.model.prompt_meter.MAX_SECONDS", 0.2)
     with pytest.raises(VerificationError, match="too long"):
         PromptTemplate(HOSTILE["loops in loops"], bos="", eos="")
 
