@@ -106,6 +106,8 @@ def _scenes() -> dict[str, tuple[Callable[[], World], Scene, tuple[int, int]]]:
         "about": (usual_world, _about, wide),
         "shortcuts": (usual_world, _shortcuts, wide),
         "link": (usual_world, _link, wide),
+        "find": (_long_world, _find, wide),
+        "palette": (usual_world, _palette, wide),
         **{f"wizard-{page + 1}": (usual_world, _wizard(page), wide) for page in range(5)},
     }
 
@@ -222,6 +224,19 @@ async def _shortcuts(driver: Driver) -> QWidget:
 
     driver.window.actions_by_name["help"].trigger()
     return driver.window.findChild(ShortcutsDialog) or driver.window
+
+
+async def _find(driver: Driver) -> QWidget:
+    driver.window.page.find_bar.begin()
+    driver.window.page.find_bar.field.setText("list")
+    return driver.window
+
+
+async def _palette(driver: Driver) -> QWidget:
+    from app.ui.palette import Palette
+
+    driver.window.actions_by_name["palette"].trigger()
+    return driver.window.findChild(Palette) or driver.window
 
 
 async def _link(driver: Driver) -> QWidget:

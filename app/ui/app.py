@@ -22,6 +22,7 @@ from typing import Any
 from PySide6.QtCore import QMessageLogContext, QSocketNotifier, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
+from app.errors import AppError
 from app.tasks import CoreThread, TaskSet
 from app.ui.bridge import Bridge
 from app.ui.preferences import Preferences, load
@@ -133,6 +134,8 @@ class Session:
         window.hide()
         try:
             await window.end()
+        except AppError as error:
+            log.warning("not everything was kept: %s", error.info().what)
         finally:
             await self._tasks.close()
             bridge.close()

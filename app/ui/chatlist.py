@@ -216,6 +216,10 @@ class ChatList(QListView):
         """Return the id of the row that the keyboard is on."""
         return self._id_at(self.currentIndex())
 
+    def chats(self) -> list[ChatSummary]:
+        """Return all conversations, filtered or not."""
+        return list(self._chats)
+
     def shown(self) -> list[ChatSummary]:
         """Return the conversations that pass the filter."""
         return [row for row in self._model.rows if isinstance(row, ChatSummary)]

@@ -210,7 +210,7 @@ class Composer(QFrame):
         attachment.deleteLater()
 
     def _show_focus(self, focused: bool) -> None:
-        set_look(self.box, "focus", "true" if focused else "false")
+        set_look(self.box, "active", "true" if focused else "false")
 
     def _show_state(self) -> None:
         self._chip_box.setVisible(bool(self._attachments))

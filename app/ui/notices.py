@@ -47,7 +47,9 @@ class Toast(QFrame):
         self.hide()
 
     def say(self, words: str, *, action: str = "") -> None:
-        """Show words, with an offer if ``action`` names one."""
+        """Show words, with an offer if ``action`` names one. Mere words do not take the place of an offer."""
+        if not action and self.isVisible() and self.button.isVisibleTo(self):
+            return
         self._words.setText(words)
         self.button.setText(action)
         self.button.setAccessibleName(action)

@@ -20,6 +20,7 @@ from app.learning.api import CardView
 from app.model.api import Role
 from app.ui.composer import Composer
 from app.ui.empty import EmptyPage
+from app.ui.find import FindBar, Finder
 from app.ui.messages import AnswerItem, MessageItem, OwnItem
 from app.ui.notices import Banner, Toast
 from app.ui.scroller import Entry, Scroller
@@ -66,7 +67,10 @@ class ConversationPage(QWidget):
         self._stack.addWidget(self.scroller)
         self._stack.addWidget(self.empty)
         layout = column(self)
+        self.find_bar = FindBar(theme)
+        self.finder = Finder(theme, self.find_bar, self.scroller)
         layout.addWidget(self.banner)
+        layout.addWidget(self.find_bar)
         layout.addWidget(self._stack, 1)
         layout.addWidget(self.composer)
         self.jump = Button(theme, "Jump to latest", icon="down")
@@ -81,6 +85,7 @@ class ConversationPage(QWidget):
         """Show a conversation; ``fresh`` if it is another one than before."""
         self._live = live
         if fresh:
+            self.finder.end()
             self.scroller.forget()
         self._stack.setCurrentWidget(self.scroller if entries else self.empty)
         self.scroller.set_entries(entries)
@@ -151,6 +156,7 @@ class ConversationPage(QWidget):
         self.composer.installEventFilter(self)
         self.jump.clicked.connect(self._jump)
         self.empty.picked.connect(self.suggested)
+        self.find_bar.left.connect(self._stop_finding)
 
     def _build(self, entry: Entry) -> QWidget:
         if isinstance(entry.value, CardView):
@@ -181,6 +187,10 @@ class ConversationPage(QWidget):
                 view = self._live.as_message()
             widget.set_message(view)
         return True
+
+    def _stop_finding(self) -> None:
+        self.finder.end()
+        self.composer.edit.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _jump(self) -> None:
         self.scroller.to_end()

@@ -27,7 +27,9 @@ class Shortcut:
 
 SHORTCUTS = (
     Shortcut("new", "New chat", (Standard.New, "Ctrl+Shift+O")),
-    Shortcut("search", "Search chats", ("Ctrl+K", "Ctrl+Shift+F")),
+    Shortcut("palette", "Go to a chat, or do something", ("Ctrl+K",)),
+    Shortcut("find", "Find in this chat", (Standard.Find,)),
+    Shortcut("search", "Search chats", ("Ctrl+Shift+F",)),
     Shortcut("rename", "Rename this chat", ("F2",)),
     Shortcut("delete", "Delete this chat", ("Ctrl+Shift+Backspace",)),
     Shortcut("undo", "Undo deleting", (Standard.Undo,)),

@@ -9,8 +9,8 @@ Signals:
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QFrame, QLineEdit, QToolButton, QVBoxLayout
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QToolButton, QVBoxLayout
 
 from app.devmode.api import DevState, DevStatus
 from app.ui import icons
@@ -52,7 +52,7 @@ class SearchField(QLineEdit):
         self.setPlaceholderText("Search chats")
         self.setAccessibleName("Search chats")
         self.setClearButtonEnabled(True)
-        self._glass = self.addAction(self.windowIcon(), QLineEdit.ActionPosition.LeadingPosition)
+        self._glass = QLabel(self)
         for button in self.findChildren(QToolButton):
             button.setAccessibleName("Empty the search")
         theme.changed.connect(self._restyle)
@@ -75,8 +75,21 @@ class SearchField(QLineEdit):
         else:
             super().keyPressEvent(event)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the magnifying glass in the middle of the line."""
+        super().resizeEvent(event)
+        self._place_glass()
+
+    def _place_glass(self) -> None:
+        self._glass.adjustSize()
+        self._glass.move(self._theme.px(9), (self.height() - self._glass.height()) // 2)
+
     def _restyle(self) -> None:
-        self._glass.setIcon(icons.icon("search", self._theme.color("muted")))
+        px = self._theme.px
+        color, ratio = self._theme.color("muted"), self.devicePixelRatioF()
+        self._glass.setPixmap(icons.pixmap("search", color, px(icons.ICON_PX), scale=ratio))
+        self.setTextMargins(px(28), 0, 0, 0)
+        self._place_glass()
 
 
 class Sidebar(QFrame):

@@ -51,7 +51,7 @@ QFrame[box="banner"] { background: @bad_soft; border: none; border-bottom: 1px s
 QFrame[box="toast"] { background: @text; border: none; border-radius: 8px; }
 QFrame[box="toast"] QLabel { color: @bg; }
 QFrame[box="composer"] { background: @surface; border: 1px solid @line; border-radius: 14px; }
-QFrame[box="composer"][focus="true"] { border: 1px solid @accent; }
+QFrame[box="composer"][active="true"] { border: 1px solid @accent; }
 
 QPushButton {
   background: @surface; color: @text; border: 1px solid @line; border-radius: 8px; padding: 5px 13px;
@@ -118,9 +118,12 @@ QTextEdit[box="plain"], QTextBrowser, QPlainTextEdit[box="plain"] {
   background: transparent; border: none; padding: 0; color: @text;
   selection-background-color: @accent; selection-color: @on_accent;
 }
-QTextBrowser[focus="true"] { background: @hover; border-radius: 4px; }
+QTextBrowser:focus { background: @hover; border-radius: 4px; }
 
 QListView { background: transparent; border: none; }
+QListWidget { color: @text; }
+QListWidget::item { padding: 6px 9px; border-radius: 8px; }
+QListWidget::item:selected { background: @hover; color: @text; }
 QScrollArea, QScrollArea > QWidget > QWidget[box="scroll"] { background: transparent; border: none; }
 QAbstractScrollArea::corner { background: transparent; border: none; }
 QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }

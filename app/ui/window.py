@@ -25,6 +25,7 @@ from app.ui.lessons import Lessons
 from app.ui.links import ask_to_open
 from app.ui.notices import Banner
 from app.ui.page import ConversationPage
+from app.ui.palette import Palette
 from app.ui.preferences import Preferences, as_text, name_of
 from app.ui.problems import Problems
 from app.ui.services import Services, Settings
@@ -138,6 +139,8 @@ class MainWindow(QMainWindow):
         page, desk, scroller = self.page, self.desk, self.page.scroller
         return {
             "new": desk.new_chat,
+            "palette": self._go_to,
+            "find": page.find_bar.begin,
             "search": self._search,
             "rename": self._rename,
             "delete": desk.delete_current,
@@ -182,11 +185,11 @@ class MainWindow(QMainWindow):
 
     async def begin(self) -> None:
         """Fill the window."""
-        for notice in self._services.notices:
-            self.page.banner.say(notice)
         await self.dialogs.refresh()
         await self.lessons.refresh()
         await self.desk.begin(self._preferences.chat or None)
+        if self._services.notices:
+            self.page.banner.say("\n".join(self._services.notices))
         self._focus_composer()
 
     async def end(self) -> None:
@@ -281,6 +284,13 @@ class MainWindow(QMainWindow):
         dialog = ShortcutsDialog(self._theme, self.actions_by_name, self)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
+
+    def _go_to(self) -> None:
+        actions = [action for name, action in self.actions_by_name.items() if name != "palette"]
+        palette = Palette(self._theme, actions, self.sidebar.chats.chats(), self)
+        palette.chat_picked.connect(self.desk.open)
+        palette.finished.connect(palette.deleteLater)
+        palette.open()
 
     def _quit(self) -> None:
         self.close()

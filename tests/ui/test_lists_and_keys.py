@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +12,9 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, 
 from app.chat.api import ChatSummary
 from app.ui.app import make_application
 from app.ui.chatlist import ChatList, Heading, group_of, rows
+from app.ui.markdown.panes import Pane
 from app.ui.messages import AnswerItem
+from app.ui.palette import Palette
 from app.ui.shortcuts import SHORTCUTS, ShortcutsDialog, sequences
 from app.ui.theme import ZOOM_STEPS
 from tests.ui.fakes import World, usual_world
@@ -51,7 +54,7 @@ def index_of(chats: ChatList, title: str) -> int:
 
 def test_typing_in_search_filters_and_down_and_enter_lead_into_the_list() -> None:
     async def scenario(d: Driver) -> None:
-        d.key(Qt.Key.Key_K, CTRL)
+        d.key(Qt.Key.Key_F, CTRL | SHIFT)
         search = d.window.sidebar.search
         assert QApplication.focusWidget() is search
         QTest.keyClicks(search, "tri")
@@ -415,5 +418,97 @@ def test_a_click_on_a_chat_opens_it() -> None:
         )
         await d.settle()
         assert d.window.header.title.whole() == "Trip to Trieste"
+
+    drive(scenario)
+
+
+def test_finding_goes_from_the_newest_message_upwards_and_marks_the_words() -> None:
+    turns = [f"Question {number} about " + ("lentils" if number % 10 == 0 else "rain") for number in range(60)]
+    world = World()
+    world.chats.add("Long", *turns)
+
+    async def scenario(d: Driver) -> None:
+        page = d.window.page
+        d.key(Qt.Key.Key_F, CTRL)
+        assert QApplication.focusWidget() is page.find_bar.field
+        QTest.keyClicks(page.find_bar.field, "LENTILS")
+        assert page.find_bar.place.text() == "6 of 6"
+        d.key(Qt.Key.Key_Return)
+        assert page.find_bar.place.text() == "5 of 6"
+        entry = page.scroller.entries()[40]
+        item = page.scroller.widget_of(entry.key)
+        assert item is not None
+        marked = [mark for pane in item.findChildren(Pane) for mark in pane.extraSelections()]
+        assert [mark.cursor.selectedText() for mark in marked] == ["lentils"]
+        top = page.scroller.verticalScrollBar().value()
+        assert top <= item.y() <= top + page.scroller.viewport().height()
+        d.key(Qt.Key.Key_Return, SHIFT)
+        assert page.find_bar.place.text() == "6 of 6"
+        page.find_bar.field.setText("nowhere")
+        assert page.find_bar.place.text() == "not found"
+        d.key(Qt.Key.Key_Escape)
+        assert not page.find_bar.isVisible()
+        assert QApplication.focusWidget() is page.composer.edit
+
+    drive(scenario, world)
+
+
+def test_the_palette_goes_to_chats_and_does_actions() -> None:
+    async def scenario(d: Driver) -> None:
+        d.key(Qt.Key.Key_K, CTRL)
+        palette = d.window.findChild(Palette)
+        assert palette is not None
+        QTest.keyClicks(palette.field, "trieste")
+        assert palette.shown() == ["Trip to Trieste"]
+        QTest.keyClick(palette.field, Qt.Key.Key_Return)
+        await d.until(lambda: d.window.header.title.whole() == "Trip to Trieste")
+        d.window.actions_by_name["palette"].trigger()
+        palette = d.window.findChildren(Palette)[-1]
+        QTest.keyClicks(palette.field, "hide versions")
+        QTest.keyClick(palette.field, Qt.Key.Key_Return)
+        assert not d.window.panel.isVisible()
+
+    drive(scenario)
+
+
+def test_what_the_start_had_to_say_is_still_there_when_the_window_is_filled() -> None:
+    world = usual_world()
+    made = world.services
+    world.services = lambda: made(notices=("A lesson was taken back.", "The settings were damaged."))  # type: ignore[assignment,misc]
+
+    async def scenario(d: Driver) -> None:
+        assert d.window.page.banner.isVisible()
+        assert d.window.page.banner.words.text() == "A lesson was taken back.\nThe settings were damaged."
+
+    drive(scenario, world)
+
+
+def test_an_offer_to_undo_is_not_pushed_away_by_mere_words() -> None:
+    async def scenario(d: Driver) -> None:
+        toast = d.window.page.toast
+        toast.say("Chat deleted", action="Undo")
+        toast.say("Copied")
+        assert toast.button.isVisible()
+        toast.act()
+        toast.say("Copied")
+        assert not toast.button.isVisible()
+
+    drive(scenario)
+
+
+def test_a_chat_is_deleted_while_another_waits_for_its_answer() -> None:
+    async def scenario(d: Driver) -> None:
+        first = d.window.desk.current
+        victim = d.window.sidebar.chats.shown()[3].id
+        d.world.chats.hold = asyncio.Event()
+        d.world.chats.script = lambda _: ["One. ", "Two."]
+        await d.type("Go")
+        await d.until(lambda: d.window.desk.streaming)
+        d.window.desk.delete(victim)
+        await d.until(lambda: d.world.chats.chats[victim].deleted)
+        assert d.window.desk.current == first
+        assert d.window.desk.streaming
+        await d.bridge.do(d.world.chats.hold.set)
+        await d.until(lambda: not d.window.desk.streaming)
 
     drive(scenario)

@@ -124,7 +124,7 @@ class _Writer:
     def _table(self, _: Token) -> str:
         return (
             f'<table border="0" cellspacing="0" cellpadding="6" style="border-collapse: collapse; '
-            f'border-color: {self._colors["line"]}; margin-top: 4px; margin-bottom: 8px">'
+            f'border-color: {self._colors["line"]}; margin-top: 8px; margin-bottom: 8px">'
         )
 
     def _cell(self, token: Token) -> str:
