@@ -2,6 +2,8 @@
 
 Invariants:
 - What is remembered is exactly ``_known``, computed under the adapter that acts now; a swap drops all of it.
+- The same prompt gives the same bits, whatever was asked before. A state's bits depend on how its tokens were batched,
+  so prompts are always cut at the same places, and only what was computed in whole such chunks is used again.
 - After a stop, only tokens whose decode finished count as known.
 """
 
@@ -18,7 +20,8 @@ from app.model.engine.backends.llama_sampling import Sampler
 from app.model.engine.characters import Characters
 from app.model.engine.host import Answered, Say
 
-BATCH_TOKENS = 512
+CHUNK_TOKENS = 128
+"""Prompts are computed in chunks that begin at multiples of this. Smaller ones repeat less, larger ones are faster."""
 
 _SLOW_TOKEN_S = 0.05
 """From here on a single token is worth interrupting."""
@@ -29,22 +32,27 @@ class Chat:
 
     def __init__(self, model: Model, *, tokens: int, threads: int) -> None:
         self._model = model
-        self.context = Context(model, tokens=tokens, batch=BATCH_TOKENS, sequences=1, threads=threads)
+        self.context = Context(model, tokens=tokens, batch=CHUNK_TOKENS, sequences=1, threads=threads)
         self._known: list[int] = []
+        self._whole = 0
+        """How many of the known tokens were computed in whole chunks of a prompt."""
         self._slow = False
 
     def forget(self) -> None:
         """Drop all that is known."""
         self._known.clear()
+        self._whole = 0
         self.context.forget()
 
     def know(self, prompt: Sequence[int], cancel: Cancel) -> int:
         """Make exactly this prompt known, its last token just decoded; return how many tokens were computed."""
         self._check_room(prompt)
-        self._keep(min(_common(self._known, prompt), len(prompt) - 1))
+        again = min(_common(self._known, prompt), self._whole, len(prompt) - 1)
+        self._keep(again // CHUNK_TOKENS * CHUNK_TOKENS)
         start = len(self._known)
         while len(self._known) < len(prompt):
-            self._decode(prompt[len(self._known) : len(self._known) + BATCH_TOKENS], cancel, abortable=True)
+            self._decode(prompt[len(self._known) : len(self._known) + CHUNK_TOKENS], cancel, abortable=True)
+            self._whole = len(self._known) // CHUNK_TOKENS * CHUNK_TOKENS
         return len(prompt) - start
 
     def _check_room(self, prompt: Sequence[int]) -> None:
@@ -56,6 +64,7 @@ class Chat:
 
     def _keep(self, count: int) -> None:
         del self._known[count:]
+        self._whole = min(self._whole, count)
         if not self.context.forget_from(count):
             self.forget()
 
