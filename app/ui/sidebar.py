@@ -8,7 +8,7 @@ Signals:
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QToolButton, QVBoxLayout
 
@@ -17,6 +17,9 @@ from app.ui import icons
 from app.ui.chatlist import ChatList
 from app.ui.theme import SIDEBAR_PX, Theme
 from app.ui.widgets import Button, Kind, Label, column, frame, row
+
+_FOOT_SIDE_PX = 10
+"""Padding and border of the foot at each side."""
 
 
 class RowButton(Button):
@@ -34,6 +37,50 @@ class RowButton(Button):
         """Show small words at the end of the row."""
         self._end.setText(text)
         self.setAccessibleDescription(text)
+
+
+class FootButton(Button):
+    """A few small words at the foot, on as many lines as they need; push buttons themselves do not wrap."""
+
+    def __init__(self, theme: Theme) -> None:
+        self._words = ""
+        super().__init__(theme, kind=Kind.FOOT, name="Developer mode")
+        theme.changed.connect(self._wrap)
+
+    def set_words(self, words: str) -> None:
+        """Show words; line ends in them stay."""
+        self._words = words
+        self.setAccessibleDescription(words)
+        self._wrap()
+
+    def words(self) -> str:
+        """Return the words as they were given."""
+        return self._words
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Wrap for the new width."""
+        super().resizeEvent(event)
+        self._wrap()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return that it can be narrow."""
+        return QSize(0, self.sizeHint().height())
+
+    def _wrap(self) -> None:
+        room = self.width() - 2 * self._theme.px(_FOOT_SIDE_PX)
+        metrics = self.fontMetrics()
+        lines: list[str] = []
+        for paragraph in self._words.split("\n"):
+            line = ""
+            for word in paragraph.split():
+                longer = f"{line} {word}".strip()
+                if line and metrics.horizontalAdvance(longer) > room:
+                    lines.append(line)
+                    longer = word
+                line = longer
+            lines.append(line)
+        if self.text() != "\n".join(lines):
+            self.setText("\n".join(lines))
 
 
 class SearchField(QLineEdit):
@@ -113,7 +160,7 @@ class Sidebar(QFrame):
         self.nothing.hide()
         self.versions = RowButton(theme, "Versions", icon="versions")
         self.settings = RowButton(theme, "Settings", icon="settings")
-        self.foot = Button(theme, kind=Kind.FOOT, name="Developer mode")
+        self.foot = FootButton(theme)
         self.about = Button(theme, kind=Kind.ICON, icon="info", name="About Ownmind")
         self._layout = self._fill()
         self._connect()
@@ -126,9 +173,8 @@ class Sidebar(QFrame):
             left, day = status.changes_left_today, status.budget.changes_per_day
             words = f"Developer mode on · learning unlocked\n{left} of {day} changes left today"
         else:
-            words = "Learning is locked\nWhat you approve waits until you unlock it"
-        self.foot.setText(words)
-        self.foot.setAccessibleDescription(words)
+            words = "Learning is locked\nSuggestions wait until you unlock it"
+        self.foot.set_words(words)
 
     def _fill(self) -> QVBoxLayout:
         layout = column(self)

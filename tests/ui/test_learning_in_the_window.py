@@ -109,7 +109,7 @@ def test_an_error_is_said_on_the_card_and_the_card_can_be_tried_again() -> None:
 
 def test_locked_learning_leads_through_about_and_the_wizard_to_the_lesson() -> None:
     async def scenario(d: Driver) -> None:
-        assert d.window.sidebar.foot.text().startswith("Learning is locked")
+        assert d.window.sidebar.foot.words().startswith("Learning is locked")
         press(d, Act.LEARN)
         await d.until(lambda: d.window.dialogs.about is not None and d.window.dialogs.about.isVisible())
         about = d.window.dialogs.about
@@ -130,7 +130,7 @@ def test_locked_learning_leads_through_about_and_the_wizard_to_the_lesson() -> N
         d.click(wizard.unlock)
         await d.until(lambda: ("approve", "p1", None) in d.world.learning.calls)
         assert d.world.devmode.status().state is DevState.UNLOCKED
-        await d.until(lambda: "unlocked" in d.window.sidebar.foot.text())
+        await d.until(lambda: "unlocked" in d.window.sidebar.foot.words())
 
     world = locked_world()
     drive(scenario, world)
@@ -160,7 +160,7 @@ def test_locking_in_settings_is_seen_on_open_cards_and_in_the_indicator() -> Non
         settings = d.window.dialogs.settings
         assert settings is not None
         settings.lock.click()
-        await d.until(lambda: d.window.sidebar.foot.text().startswith("Learning is locked"))
+        await d.until(lambda: d.window.sidebar.foot.words().startswith("Learning is locked"))
         settings.accept()
         press(d, Act.LEARN)
         await d.settle(0.1)
@@ -250,9 +250,9 @@ def test_the_indicator_counts_down() -> None:
     world.learning.devmode = world.devmode
 
     async def scenario(d: Driver) -> None:
-        assert "3 of 50 changes left today" in d.window.sidebar.foot.text()
+        assert "3 of 50 changes left today" in d.window.sidebar.foot.words()
         d.world.devmode.spend("a lesson")
         await d.bridge.call(d.world.learning.use("commit-12"))
-        await d.until(lambda: "2 of 50" in d.window.sidebar.foot.text())
+        await d.until(lambda: "2 of 50" in d.window.sidebar.foot.words())
 
     drive(scenario, world)
