@@ -42,7 +42,7 @@ from app.model.training.backends.mlx_batch import (  # noqa: E402
 from app.model.training.backends.mlx_child import Child  # noqa: E402
 from tests.mlx.tiny import make_folder, passport  # noqa: E402
 
-RECIPE = Recipe(layers=(0, 1), learning_rate=2e-2, max_steps=60, min_steps=4, rank=4, alpha=8.0)
+RECIPE = Recipe(layers=(0, 1), learning_rate=2e-2, max_steps=80, min_steps=4, rank=4, alpha=8.0, drift=0.1)
 
 
 def example(question, answer):
@@ -103,7 +103,7 @@ def drift(job, *examples):
     batch = batch_of([tokens_of(item, base.tokenizer) for item in examples])
     reference = before(answer_logprobs(base.model, batch))
     attach(base, job)
-    return float(divergence(reference, answer_logprobs(base.model, batch)))
+    return float(divergence(reference, answer_logprobs(base.model, batch)).mean())
 
 
 def test_a_lesson_is_learned_until_every_token_leads_and_the_file_says_so(job):
@@ -124,6 +124,12 @@ def test_what_must_stay_stays_closer_than_without_asking_for_it(job):
     train(job)
     train(alone)
     assert 0 < drift(job, CAPITAL, POEM) < drift(alone, CAPITAL, POEM) / 2
+
+
+def test_it_goes_on_while_what_must_stay_has_moved_too_far(job):
+    near, _ = train(job)
+    never, _ = train(replace(job, recipe=replace(RECIPE, drift=0.0, max_steps=near.steps + 5)))
+    assert (near.stopped, never.stopped) == ("margin", "steps")
 
 
 def test_the_same_job_gives_the_same_bytes_also_on_a_used_child(job):

@@ -103,11 +103,11 @@ def before(now: mx.array) -> Before:
 
 
 def divergence(reference: Before, now: mx.array) -> mx.array:
-    """Return the mean over positions of KL(before‖now), in nats."""
+    """Return KL(before‖now) in nats at each position, shape (L,)."""
     top = _at(now, reference.ids)
     log_p = mx.concatenate([reference.logprobs, reference.tail], axis=-1)
     log_q = mx.concatenate([top, _tail(top)], axis=-1)
-    return (mx.exp(log_p) * (log_p - log_q)).sum(axis=-1).mean()
+    return (mx.exp(log_p) * (log_p - log_q)).sum(axis=-1)
 
 
 def leads(now: mx.array, batch: Batch) -> mx.array:
@@ -117,15 +117,15 @@ def leads(now: mx.array, batch: Batch) -> mx.array:
     return _at(now, targets)[:, 0] - others
 
 
-def margins(leads: Sequence[float], sequences: Sequence[Tokens]) -> list[float]:
-    """Return the smallest lead of each sequence."""
-    found: list[float] = []
+def by_sequence(rows: Sequence[float], sequences: Sequence[Tokens]) -> list[list[float]]:
+    """Cut values of all answer positions into those of each sequence."""
+    parts: list[list[float]] = []
     start = 0
     for sequence in sequences:
         end = start + len(sequence.ids) - sequence.answer
-        found.append(min(leads[start:end]))
+        parts.append(list(rows[start:end]))
         start = end
-    return found
+    return parts
 
 
 def joined(references: Sequence[Before]) -> Before:

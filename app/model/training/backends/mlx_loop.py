@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from random import Random
+from statistics import fmean
 
 import mlx.core as mx
 from mlx import nn, optimizers
@@ -26,11 +27,11 @@ from app.model.training.backends.mlx_batch import (
     answer_logprobs,
     batch_of,
     before,
+    by_sequence,
     cross_entropy,
     divergence,
     joined,
     leads,
-    margins,
     split,
 )
 from app.model.training.backends.schedule import cycle, learning_rate
@@ -67,12 +68,18 @@ class _State:
     """What changes from step to step."""
 
     margins: dict[int, float] = field(default_factory=dict)
+    drifts: dict[int, float] = field(default_factory=dict)
     steady: int = 0
     tokens: int = 0
     loss: float = 0.0
 
     def margin(self) -> float:
+        """Return the smallest lead of any target token, over all wordings as each was last seen."""
         return min(self.margins.values(), default=-math.inf)
+
+    def drift(self) -> float:
+        """Return the mean KL of what must stay, each as last seen, in nats."""
+        return fmean(self.drifts.values()) if self.drifts else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,8 @@ class _Part:
     """One part of a step's loss."""
 
     loss: float
-    leads: list[float]
+    rows: list[float]
+    """At each answer position: by how much the target leads, or how far the answer moved, in nats."""
     gradient: object
 
 
@@ -149,7 +157,7 @@ class Loop:
         load_parent()
         self._kept = [*self._references(material.keeps), *anchors]
         self._keeps = len(material.keeps)
-        self._random = Random(recipe.seed)  # noqa: S311 - reproducible, not secret
+        self._random = Random(recipe.seed)
         self._optimiser = optimizers.AdamW(
             learning_rate=recipe.learning_rate, betas=[0.9, 0.98], weight_decay=0.0, bias_correction=True
         )
@@ -182,8 +190,9 @@ class Loop:
         return Outcome(recipe.max_steps, state.tokens, state.loss, state.margin(), "steps")
 
     def _stopped(self, state: _State, steps: int, elapsed: float, seconds: float) -> str:
-        seen_all = len(state.margins) == len(self._targets)
-        state.steady = state.steady + 1 if seen_all and state.margin() >= self._recipe.margin else 0
+        seen_all = len(state.margins) == len(self._targets) and len(state.drifts) >= self._keeps
+        good = seen_all and state.margin() >= self._recipe.margin and state.drift() <= self._recipe.drift
+        state.steady = state.steady + 1 if good else 0
         if steps >= self._recipe.min_steps and state.steady >= STEADY_CHECKS:
             return "margin"
         return "time" if elapsed > seconds else ""
@@ -202,23 +211,24 @@ class Loop:
         said = [self._targets[i] for i in chosen.targets]
         replayed = [self._replay[i] for i in chosen.replay]
         kept = [self._kept[i] for i in chosen.kept]
-        first = self._part(_saying(said, 1.0))
-        parts = [first]
+        parts = [self._part(_saying(said, 1.0))]
         if replayed:
             parts.append(self._part(_saying(replayed, self._recipe.replay_weight)))
         if kept:
             parts.append(self._part(_holding(kept, self._recipe.keep_weight)))
+            moved = by_sequence(parts[-1].rows, [item.tokens for item in kept])
+            state.drifts.update(zip(chosen.kept, map(fmean, moved), strict=True))
         state.loss = sum(part.loss for part in parts)
         self._move(state.loss, [part.gradient for part in parts])
-        state.margins.update(zip(chosen.targets, margins(first.leads, said), strict=True))
+        state.margins.update(zip(chosen.targets, map(min, by_sequence(parts[0].rows, said)), strict=True))
         state.tokens += sum(len(item.ids) for item in [*said, *replayed, *(item.tokens for item in kept)])
 
     def _part(self, loss: _Loss) -> _Part:
         """Compute one part of the loss and its gradient, now; before that, notice a cancel."""
         self._cancelled()
-        (value, leads), gradient = nn.value_and_grad(self._model, loss)(self._model)
-        mx.eval(value, leads, gradient)
-        return _Part(float(value), leads.tolist(), gradient)
+        (value, rows), gradient = nn.value_and_grad(self._model, loss)(self._model)
+        mx.eval(value, rows, gradient)
+        return _Part(float(value), rows.tolist(), gradient)
 
     def _move(self, loss: float, gradients: Sequence[object]) -> None:
         if not math.isfinite(loss):
@@ -245,6 +255,7 @@ def _holding(kept: Sequence[_Kept], weight: float) -> _Loss:
     reference = joined([item.reference for item in kept])
 
     def loss(model: nn.Module) -> tuple[mx.array, mx.array]:
-        return weight * divergence(reference, answer_logprobs(model, batch)), mx.zeros(0)
+        moved = divergence(reference, answer_logprobs(model, batch))
+        return weight * moved.mean(), moved
 
     return loss
