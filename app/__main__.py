@@ -1,0 +1,87 @@
+"""Starts Ownmind: the window, or one command of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app import __version__
+from app.errors import AppError, DeniedError
+from app.log import start_logging, stop_logging
+from app.paths import home_folder
+from app.store.home import Home
+from app.tasks import CoreThread
+
+if TYPE_CHECKING:
+    from app.model.api import BaseFiles
+    from app.wiring import App
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the arguments ask for and return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if _wants_window(given):
+        return _window(given)
+    from app.cli import run  # noqa: PLC0415 - the window needs none of it at start
+
+    return run(given)
+
+
+def _wants_window(given: list[str]) -> bool:
+    return not given or (given[0].startswith("--home") and len(given) <= 2)  # noqa: PLR2004 - the option and its value
+
+
+def _window(given: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="ownmind")
+    parser.add_argument("--home")
+    try:
+        root = home_folder(parser.parse_args(given).home)
+        return _run_window(root)
+    except AppError as error:
+        print(error.sentence(), file=sys.stderr)  # noqa: T201 - there is no window to say it in
+        return 1 if isinstance(error, DeniedError) else 3
+
+
+def _run_window(root: Path) -> int:
+    from app.ui.app import raise_running, run  # noqa: PLC0415 - Qt only for the window
+    from app.ui.services import Services  # noqa: PLC0415
+    from app.wiring import prepare_embedded  # noqa: PLC0415
+
+    if raise_running(str(root)):
+        return 0
+    base = asyncio.run(prepare_embedded(root, lambda words, share: print(f"{words} {share:4.0%}", file=sys.stderr)))  # noqa: T201
+    core = CoreThread()
+    app = core.run(_opened(root, base))
+    logging = start_logging(Home(root).logs)
+    try:
+        notices = core.run(app.start())
+        services = Services(
+            chats=app.chats,
+            learning=app.learning,
+            learning_events=app.learning_events,
+            devmode=app.devmode,
+            model_name=base.passport.name,
+            app_version=__version__,
+            home=str(root),
+            notices=tuple(notices),
+            shutdown=app.close,
+        )
+        return run(services, core, app.settings)
+    finally:
+        core.close()
+        stop_logging(logging)
+
+
+async def _opened(root: Path, base: BaseFiles) -> App:
+    """Open the home on the core thread: the database belongs to the thread that opened it."""
+    from app.wiring import open_app  # noqa: PLC0415
+
+    return open_app(root, base)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,323 @@
+"""The command line: the same use cases as the window, for scripts and tests. See ``docs/cli.md``.
+
+With ``--json`` one object goes to standard output and nothing else; progress and sentences go to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from app import __version__
+from app.devmode.api import SENTENCE, Budget, DevState
+from app.errors import AppError, DeniedError, ErrorInfo, UserError, VerificationError, from_info
+from app.learning.api import CardChanged, LearningEvent, Lesson, Taught
+from app.learning.ledger_view import lessons_at
+from app.log import start_logging, stop_logging
+from app.model.api import Commit, Done, Failed, Greedy, GreedyResult, Outcome, Role, Sampling, Turn
+from app.model.gate.verdicts import check_to_dict
+from app.paths import home_folder
+from app.store.home import Home
+from app.wiring import App, open_app, prepare_embedded
+
+DONE, REFUSED, USAGE, ENVIRONMENT = 0, 1, 2, 3
+ASK_TOKENS = 512
+CLICKS = 7
+
+DISCLAIMER = """\
+Unlocking lets Ownmind change the weights of your model when you approve a lesson.
+Every change is checked before it is used, and every earlier version is kept, but no check is perfect: a lesson can
+have effects that nobody noticed. Going back to an earlier version is always possible and exact.
+"""
+
+Json = dict[str, Any]
+Command = Callable[[App, argparse.Namespace], Coroutine[Any, Any, tuple[int, Json]]]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    command: Command = options.command
+    try:
+        code, result = asyncio.run(_with_app(command, options))
+    except AppError as error:
+        return _report(error, as_json=options.json)
+    except KeyboardInterrupt:
+        return REFUSED
+    if options.json:
+        print(json.dumps(result, ensure_ascii=False))  # noqa: T201 - this is the output
+    else:
+        print(options.words(result))  # noqa: T201
+    return code
+
+
+async def _with_app(command: Command, options: argparse.Namespace) -> tuple[int, Json]:
+    root = home_folder(options.home)
+    base = await prepare_embedded(root, once(_say))
+    app = open_app(root, base)
+    logging = start_logging(Home(root).logs)
+    try:
+        for sentence in await app.start(learn=options.learns):
+            _say(sentence)
+        return await command(app, options)
+    finally:
+        await app.close()
+        stop_logging(logging)
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+async def _ask(app: App, options: argparse.Namespace) -> tuple[int, Json]:
+    turns = (Turn(Role.USER, options.text),)
+    commit = app.lineage.get(options.at) if options.at else app.lineage.head()
+    begun = app.parts.clock.monotonic()
+    await app.engine.ready()
+    if commit.id != app.lineage.head().id:
+        (said,) = await app.engine.evaluate([Greedy(turns, ASK_TOKENS)], adapter=app.versions.ref(commit))
+        assert isinstance(said, GreedyResult)  # noqa: S101 - the engine's contract
+        text, tokens = said.text, len(said.tokens)
+    else:
+        text, tokens = await _generated(app, turns, options.temperature)
+    seconds = app.parts.clock.monotonic() - begun
+    return DONE, {"text": text, "commit": commit.id, "tokens": tokens, "seconds": round(seconds, 3)}
+
+
+async def _generated(app: App, turns: tuple[Turn, ...], temperature: float) -> tuple[str, int]:
+    sampling = Sampling(temperature=temperature, max_tokens=ASK_TOKENS)
+    async for event in app.engine.generate(turns, sampling):
+        if isinstance(event, Done):
+            return event.text, event.tokens
+        if isinstance(event, Failed):
+            raise from_info(event.error)
+    return "", 0
+
+
+async def _teach(app: App, options: argparse.Namespace) -> tuple[int, Json]:
+    stop = app.learning_events.listen(_progress)
+    try:
+        taught = await app.learning.teach(Lesson(options.prompt, options.answer), approve=options.approve)
+    finally:
+        stop()
+    return _taught(taught, approved=options.approve)
+
+
+def _taught(taught: Taught, *, approved: bool) -> tuple[int, Json]:
+    verdict = taught.verdict
+    seconds = asdict(taught.stages)
+    del seconds["extra"]
+    result: Json = {
+        "proposal": taught.proposal,
+        "commit": taught.commit,
+        "verdict": verdict.outcome.value if verdict else None,
+        "evidence": [check_to_dict(check) for check in verdict.checks] if verdict else [],
+        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        "state": taught.state.value,
+        "reason": verdict.reason if verdict else "",
+    }
+    if taught.error is not None:
+        result["error"] = _error_json(
+            taught.error.what, taught.error.subject, taught.error.hint, taught.error.retryable
+        )
+    learned = taught.commit is not None and (verdict is None or verdict.outcome is Outcome.ACCEPT)
+    return (DONE if (learned and taught.error is None) or not approved else REFUSED), result
+
+
+async def _log(app: App, _: argparse.Namespace) -> tuple[int, Json]:
+    return DONE, {"commits": [_commit_json(app, commit) for commit in app.lineage.log()]}
+
+
+async def _show(app: App, options: argparse.Namespace) -> tuple[int, Json]:
+    commit = app.lineage.get(options.commit)
+    held = lessons_at(app.lineage, app.parts.ledger, commit)
+    documents = {
+        name: app.lineage.document(digest) if (digest := getattr(commit, name)) else None
+        for name in ("recipe", "verdict", "data")
+    }
+    lessons = [{"id": row.id, "prompt": row.prompt, "answer": row.answer} for row in held]
+    summary = _commit_json(app, commit)
+    more = {"number": commit.number, "action": commit.action, "title": commit.title, "scale": commit.scale}
+    return DONE, {**summary, **more, "holds": lessons, "recipe": documents["recipe"], "evidence": documents["verdict"]}
+
+
+def _commit_json(app: App, commit: Commit) -> Json:
+    verdict = app.lineage.document(commit.verdict)["outcome"] if commit.verdict else None
+    return {
+        "id": commit.id,
+        "parents": list(commit.parents),
+        "lessons": list(commit.lessons),
+        "verdict": verdict,
+        "time": commit.time,
+        "active": commit.id == app.lineage.head().id,
+    }
+
+
+async def _rollback(app: App, options: argparse.Namespace) -> tuple[int, Json]:
+    await app.engine.ready()
+    begun = app.parts.clock.monotonic()
+    commit = app.lineage.get(options.commit)
+    await app.learning.use(commit.id)
+    return DONE, {"commit": commit.id, "seconds": round(app.parts.clock.monotonic() - begun, 3)}
+
+
+async def _lessons(app: App, _: argparse.Namespace) -> tuple[int, Json]:
+    lessons = await app.learning.lessons()
+    return DONE, {
+        "lessons": [
+            {
+                "id": lesson.id,
+                "kind": lesson.kind.value,
+                "prompt": lesson.prompt,
+                "answer": lesson.answer,
+                "learned": lesson.learned.isoformat(),
+                "commit": lesson.commit,
+                "active": lesson.active,
+            }
+            for lesson in lessons
+        ]
+    }
+
+
+async def _forget(app: App, options: argparse.Namespace) -> tuple[int, Json]:
+    return _taught(await app.learning.forget(options.lesson), approved=True)
+
+
+async def _doctor(app: App, options: argparse.Namespace) -> tuple[int, Json]:
+    problems = app.doctor(deep=options.deep)
+    listed = [{"rule": problem.rule, "subject": problem.subject, "words": problem.words} for problem in problems]
+    return (ENVIRONMENT if problems else DONE), {"ok": not problems, "problems": listed}
+
+
+async def _unlock(app: App, options: argparse.Namespace) -> tuple[int, Json]:
+    _say(DISCLAIMER)
+    sentence = options.accept
+    if sentence is None:
+        _say(f'Type this sentence to unlock learning: "{SENTENCE}"')
+        sentence = await asyncio.to_thread(sys.stdin.readline)
+    if app.devmode.status().state is DevState.LOCKED:
+        for _ in range(CLICKS):  # naming the command is this place's seven clicks
+            app.devmode.click_version()
+    budget = Budget(changes_per_day=options.changes_per_day)
+    status = app.devmode.unlock(sentence, budget)
+    return DONE, {"state": status.state.value, "changes_left_today": status.changes_left_today}
+
+
+async def _lock(app: App, _: argparse.Namespace) -> tuple[int, Json]:
+    return DONE, {"state": app.devmode.lock().state.value}
+
+
+async def _models(app: App, _: argparse.Namespace) -> tuple[int, Json]:
+    passport = app.base.passport
+    return DONE, {"models": [{**asdict(passport), "serving": app.base.serving.name, "active": True}]}
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ownmind", description="Talk with a model that is yours, and teach it.")
+    parser.add_argument("--version", action="version", version=f"ownmind {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, command: Command, words: Callable[[Json], str], text: str, *, learns: bool = False) -> Any:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.add_argument("--home", metavar="DIR", help="the folder to work in")
+        sub.add_argument("--json", action="store_true", help="print one JSON object")
+        sub.set_defaults(command=command, words=words, learns=learns)
+        return sub
+
+    ask = add("ask", _ask, lambda result: str(result["text"]), "ask one question")
+    ask.add_argument("text")
+    ask.add_argument("--at", metavar="COMMIT", help="ask an earlier version")
+    ask.add_argument("--temperature", type=float, default=0.0, help="0 is greedy, the default")
+    teach = add("teach", _teach, _taught_words, "propose a lesson", learns=True)
+    teach.add_argument("--prompt", required=True)
+    teach.add_argument("--answer", required=True)
+    teach.add_argument("--approve", action="store_true", help="learn it now")
+    add("log", _log, _log_words, "list every version")
+    add("show", _show, _json_words, "show one version").add_argument("commit", metavar="COMMIT")
+    add("rollback", _rollback, lambda result: f"In use: {result['commit']}", "use another version").add_argument(
+        "commit", metavar="COMMIT"
+    )
+    add("lessons", _lessons, _json_words, "list what was taught")
+    add("forget", _forget, _taught_words, "take a lesson back", learns=True).add_argument("lesson", metavar="LESSON")
+    doctor = add("doctor", _doctor, _doctor_words, "check the home folder")
+    doctor.add_argument("--deep", action="store_true", help="read every byte and derive everything again")
+    unlock = add("unlock", _unlock, _state_words, "allow changes of the weights")
+    unlock.add_argument("--accept", metavar="SENTENCE", help="the sentence, for scripts")
+    unlock.add_argument("--changes-per-day", type=int, default=Budget().changes_per_day)
+    add("lock", _lock, _state_words, "forbid changes of the weights")
+    add("models", _models, _json_words, "list the base models")
+    return parser
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)  # noqa: T201 - progress for people
+
+
+def once(say: Callable[[str], None]) -> Callable[[str, float], None]:
+    """Return a progress callback that says each stage once."""
+    said: set[str] = set()
+
+    def progress(words: str, _: float) -> None:
+        if words not in said:
+            said.add(words)
+            say(words)
+
+    return progress
+
+
+def _progress(event: LearningEvent) -> None:
+    if isinstance(event, CardChanged) and event.card.stage:
+        _say(f"{event.card.stage} {event.card.share:4.0%}")
+
+
+def _taught_words(result: Json) -> str:
+    if result["commit"] and result["state"] == "proven":
+        return f"Learned in {result['seconds']['total']:.1f} s: version {result['commit'][:12]}"
+    if "error" in result:
+        return f"Not learned: {result['error']['what']}. {result['error']['hint']}"
+    if result["state"] == "surfaced":
+        return f"Proposed: {result['proposal']}. Open the window to decide."
+    return f"Not learned. {result['reason']}"
+
+
+def _log_words(result: Json) -> str:
+    return "\n".join(map(_log_line, result["commits"]))
+
+
+def _log_line(commit: Json) -> str:
+    return f"{'*' if commit['active'] else ' '} {commit['id'][:12]}  {commit['time'][:19]}  {commit['verdict'] or '-'}"
+
+
+def _doctor_words(result: Json) -> str:
+    return "All is well." if result["ok"] else "\n".join(problem["words"] for problem in result["problems"])
+
+
+def _state_words(result: Json) -> str:
+    return f"Learning is {result['state']}."
+
+
+def _json_words(result: Json) -> str:
+    return json.dumps(result, indent=2, ensure_ascii=False)
+
+
+def _error_json(error: ErrorInfo) -> Json:
+    return {"what": error.what, "subject": error.subject, "hint": error.hint, "retryable": error.retryable}
+
+
+def _report(error: AppError, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"error": _error_json(error.info())}, ensure_ascii=False))  # noqa: T201
+    else:
+        _say(error.sentence())
+    refused = isinstance(error, UserError | DeniedError | VerificationError)
+    return REFUSED if refused else ENVIRONMENT

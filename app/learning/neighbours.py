@@ -1,0 +1,122 @@
+"""Near questions whose answers a lesson must leave alone.
+
+Three ways to be near: the same question about something else ("my cat's name"), something else about the same thing
+("How old is my dog?"), and another question that opens alike ("What is the capital of France?"). The words that may
+stand in for each other are data (``resources/wordings``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from random import Random
+from typing import Any
+
+from app.learning.wordings import is_question
+
+_NAME = re.compile(r"(?<=\s)(?!I\b)(?:[A-Z][\w'’.-]*(?:\s+(?:of|de|the|von|van|du|la|le)\s+|\s+)?)+")
+_OWNED = re.compile(r"\b((?:my|your|our|his|her)\s+[\w-]+)(?:'s|’s)?\b", re.IGNORECASE)
+_PEERS_EACH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Near prompts, split so that the gate examines with others than training protects."""
+
+    train: tuple[str, ...]
+    examine: tuple[str, ...]
+
+
+def neighbours(prompt: str, *, train: int, examine: int, seed: int) -> Neighbours:
+    """Return up to ``train`` and ``examine`` near prompts: every kind of nearness in both, no prompt in both."""
+    random = Random(seed)
+    own = prompt.strip().lower()
+    kinds = [
+        _other_owner(prompt),
+        _other_subject(prompt, random),
+        _other_relation(prompt),
+        _same_opening(prompt, random),
+    ]
+    taken: set[str] = {own}
+    halves: tuple[list[list[str]], list[list[str]]] = ([], [])
+    for kind in kinds:
+        fresh = [text for text in dict.fromkeys(kind) if text.strip().lower() not in taken]
+        taken.update(text.strip().lower() for text in fresh)
+        halves[0].append(fresh[0::2])
+        halves[1].append(fresh[1::2])
+    return Neighbours(tuple(_interleave(halves[0])[:train]), tuple(_interleave(halves[1])[:examine]))
+
+
+def _other_owner(prompt: str) -> list[str]:
+    """Return "your dog's name" and "his dog's name" for "my dog's name"."""
+    owners: list[str] = _peers()["groups"]["owner"]
+    for owner in sorted(owners, key=len, reverse=True):
+        pattern = _word(owner)
+        if pattern.search(prompt):
+            return [pattern.sub(other, prompt, count=1) for other in owners if other != owner]
+    return []
+
+
+def _other_subject(prompt: str, random: Random) -> list[str]:
+    """Return the same question with a word replaced by its peers, or a name by other names."""
+    groups: dict[str, list[str]] = _peers()["groups"]
+    found: list[list[str]] = []
+    for group, words in groups.items():
+        for word in sorted(words, key=len, reverse=True):
+            pattern = _word(word)
+            if group == "owner" or not pattern.search(prompt):
+                continue
+            others = [peer for peer in words if peer.lower() != word.lower()]
+            random.shuffle(others)
+            found.append([pattern.sub(peer, prompt, count=1) for peer in others[:_PEERS_EACH]])
+            break
+    name = _NAME.search(prompt)
+    if name and not any(name[0].strip() in words for words in groups.values()):
+        whole = name[0].rstrip()
+        peers = [*groups["person"][:4], *groups["work_title"][:2], *groups["town"][:2]]
+        found.append([prompt.replace(whole, peer) for peer in peers])
+    if not found and (owned := _OWNED.search(prompt)):
+        thing = _word(owned[1].split()[-1])
+        found.append([thing.sub(peer, prompt, count=1) for peer in _peers()["owned_fallback"]])
+    return _interleave(found)
+
+
+def _word(text: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(text)}(?![\w-])", re.IGNORECASE)
+
+
+def _other_relation(prompt: str) -> list[str]:
+    """Return other questions about the same thing."""
+    peers = _peers()
+    if owned := _OWNED.search(prompt):
+        return [template.format(owned=owned[1]) for template in peers["about_owned"]]
+    if name := _NAME.search(prompt):
+        return [template.format(subject=name[0].strip().rstrip("?.'s")) for template in peers["about_subject"]]
+    return []
+
+
+def _same_opening(prompt: str, random: Random) -> list[str]:
+    table: dict[str, list[str]] = _peers()["same_opening"]
+    first = prompt.strip().split(maxsplit=1)[0].lower().removesuffix("'s") if prompt.strip() else "other"
+    opening = first if first in table else "other" if is_question(prompt) else "request"
+    other = "other" if opening != "other" else "request"
+    near, far = list(table[opening]), list(table[other])
+    random.shuffle(near)
+    random.shuffle(far)
+    return [*near, *far]
+
+
+def _interleave(lists: list[list[str]]) -> list[str]:
+    depth = max(map(len, lists), default=0)
+    return [items[i] for i in range(depth) for items in lists if i < len(items)]
+
+
+@cache
+def _peers() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(
+        files("resources").joinpath("wordings/peers_en.json").read_text(encoding="utf-8")
+    )
+    return table

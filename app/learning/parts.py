@@ -1,0 +1,62 @@
+"""Everything that the loop works with, built once by the wiring."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from app.approvals.ledger import Ledger
+from app.approvals.proposals import Proposals
+from app.clock import Clock
+from app.devmode.api import DevMode
+from app.events import Events
+from app.learning.api import LearningEvent
+from app.learning.planning import Planner
+from app.learning.versions import Versions
+from app.model.adapters.serving import ServingFiles
+from app.model.api import BaseFiles, Encoder, Engine, Evaluator, Recipe, Trainer, Turn
+from app.model.lineage.lineage import Lineage
+
+
+class Prepared(Protocol):
+    """Gets the slow parts ready, off the way of a conversation."""
+
+    async def planner(self) -> Planner:
+        """Return the planner once the gate's engine is loaded."""
+        ...
+
+    async def warm(self) -> None:
+        """Load trainer and gate, and let the gate ask beforehand what it will need."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The loop's collaborators."""
+
+    base: BaseFiles
+    recipe: Recipe
+    lineage: Lineage
+    versions: Versions
+    serving: ServingFiles
+    proposals: Proposals
+    ledger: Ledger
+    devmode: DevMode
+    trainer: Trainer
+    gate: Evaluator
+    engine: Engine
+    """The chat's."""
+    examiner: Engine
+    """The gate's."""
+    encoder: Encoder
+    prepared: Prepared
+    events: Events[LearningEvent]
+    clock: Clock
+    work: Path
+    """Folder for files of jobs under way."""
+    open_turns: Callable[[], Awaitable[tuple[Turn, ...]]]
+    """Returns what the model sees of the open conversation, to restore it after a swap."""
+    chat_title: Callable[[str], str]
+    """Returns a conversation's title, or ""."""

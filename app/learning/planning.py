@@ -1,0 +1,137 @@
+"""From a lesson to everything that training and gate need: wordings, neighbours, anchors, replay.
+
+The answers that must stay are the parent's own (neighbours) and the base's own (anchors), never invented ones: a
+taught refusal spreads. What the gate examines with is never trained on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from random import Random
+from typing import Any
+
+from app.learning.lesson import Lesson
+from app.learning.neighbours import Neighbours, neighbours
+from app.model.api import AdapterRef, Example, Greedy, Recipe, Role, Turn
+from app.model.gate.asking import Asker
+from app.model.gate.asking import greedy as answer_to
+
+KEEP_TOKENS = 16
+"""Tokens of an answer that must stay: enough to hold its direction, few enough to be cheap."""
+TRAIN_NEIGHBOURS = 22
+EXAM_NEIGHBOURS = 12
+ANCHORS = 12
+"""Of each kind: short facts, and requests in general."""
+REPLAYED_LESSONS = 24
+WORDINGS_PER_REPLAY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What one lesson is trained and examined on."""
+
+    targets: tuple[Example, ...]
+    keeps: tuple[Example, ...]
+    anchors: tuple[Example, ...]
+    replay: tuple[Example, ...]
+    examined: tuple[tuple[Turn, ...], ...]
+    """Neighbours for the gate only."""
+
+    def manifest(self) -> dict[str, Any]:
+        """Return it as the JSON that is stored with the version."""
+        groups = {"targets": self.targets, "keeps": self.keeps, "anchors": self.anchors, "replay": self.replay}
+        written = {name: [_example_json(example) for example in group] for name, group in groups.items()}
+        return {"format": "ownmind-data-1", **written, "examined": [_turns_json(turns) for turns in self.examined]}
+
+
+class Planner:
+    """Builds the material of lessons; asks versions for their own answers through the gate's memory."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    async def plan(
+        self, lesson: Lesson, earlier: Sequence[Lesson], *, parent: AdapterRef | None, recipe: Recipe
+    ) -> Material:
+        """Return the material of one lesson on top of a version that holds the earlier ones."""
+        seed = _seed(lesson, recipe)
+        near = neighbours(lesson.prompt, train=TRAIN_NEIGHBOURS, examine=EXAM_NEIGHBOURS, seed=seed)
+        near = _without_taught(near, earlier)
+        return Material(
+            targets=tuple(Example(turns, lesson.answer) for turns in lesson.wordings.train),
+            keeps=await self._own_answers(near.train, parent),
+            anchors=await self._own_answers(anchors(Random(seed), ANCHORS), None),
+            replay=replay(earlier, Random(seed)),
+            examined=tuple(_ask(text) for text in near.examine),
+        )
+
+    async def plan_all(self, lessons: Sequence[Lesson], *, recipe: Recipe) -> Material:
+        """Return the material for learning a whole ledger at once, from the base: every lesson is a target."""
+        seed = recipe.seed
+        random = Random(seed)
+        near = [_without_taught(neighbours(item.prompt, train=4, examine=4, seed=seed), lessons) for item in lessons]
+        return Material(
+            targets=tuple(Example(turns, item.answer) for item in lessons for turns in item.wordings.train),
+            keeps=await self._own_answers([text for each in near for text in each.train], None),
+            anchors=await self._own_answers(anchors(random, 2 * ANCHORS), None),
+            replay=(),
+            examined=tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS],
+        )
+
+    async def _own_answers(self, prompts: Sequence[str], version: AdapterRef | None) -> tuple[Example, ...]:
+        items = [Greedy(_ask(text), KEEP_TOKENS) for text in prompts]
+        answers = await self._asker.ask(version, items)
+        said = [(item.turns, answer_to(answers, item).text) for item in items]
+        return tuple(Example(turns, text) for turns, text in said if text.strip())
+
+
+def anchors(random: Random, each: int) -> list[str]:
+    """Return generic prompts whose answers must stay the base's own, as many of each kind."""
+    return [text for name in ("facts", "generic") for text in random.sample(_anchor_prompts(name), each)]
+
+
+def replay(earlier: Sequence[Lesson], random: Random) -> tuple[Example, ...]:
+    """Return earlier lessons to rehearse: each in its own words and one other wording."""
+    chosen = list(earlier) if len(earlier) <= REPLAYED_LESSONS else random.sample(list(earlier), REPLAYED_LESSONS)
+    examples: list[Example] = []
+    for lesson in chosen:
+        others = lesson.wordings.train[1:]
+        asked = [lesson.wordings.train[0], *random.sample(others, min(len(others), WORDINGS_PER_REPLAY - 1))]
+        examples.extend(Example(turns, lesson.answer) for turns in asked)
+    return tuple(examples)
+
+
+def _without_taught(near: Neighbours, lessons: Sequence[Lesson]) -> Neighbours:
+    """Leave out what was taught itself: its answer is a lesson's, not the parent's to keep."""
+    taught = {lesson.prompt.strip().lower() for lesson in lessons}
+    return Neighbours(
+        *(tuple(t for t in half if t.strip().lower() not in taught) for half in (near.train, near.examine))
+    )
+
+
+def _seed(lesson: Lesson, recipe: Recipe) -> int:
+    return int.from_bytes(hashlib.sha256(f"{recipe.seed}/{lesson.prompt}".encode()).digest()[:4])
+
+
+def _ask(text: str) -> tuple[Turn, ...]:
+    return (Turn(Role.USER, text),)
+
+
+def _turns_json(turns: Sequence[Turn]) -> list[dict[str, str]]:
+    return [{"role": turn.role.value, "text": turn.text} for turn in turns]
+
+
+def _example_json(example: Example) -> dict[str, Any]:
+    return {"turns": _turns_json(example.turns), "answer": example.answer}
+
+
+@cache
+def _anchor_prompts(name: str) -> tuple[str, ...]:
+    text = files("resources").joinpath(f"anchors/{name}.json").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return tuple(item["prompt"] for item in data["items"])

@@ -1,0 +1,140 @@
+"""One question in many wordings: some to train on, others, of different families, to examine with.
+
+The templates are data (``resources/wordings``). A prompt is read as one of four forms, and every template that its
+form allows is filled:
+
+- noun: "What is my dog's name?" asks for a noun phrase, so "Tell me my dog's name." works too;
+- clause: "Where do I live?" has an indirect form, "where I live";
+- question: any other question can only be wrapped;
+- request: "Write a poem." can be asked politely.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from app.model.api import Role, Turn
+
+Prompt = tuple[Turn, ...]
+
+_QUESTION_WORDS = ("what", "who", "whom", "whose", "where", "when", "which", "why", "how")
+_AUXILIARIES = (
+    "is",
+    "are",
+    "was",
+    "were",
+    "do",
+    "does",
+    "did",
+    "can",
+    "could",
+    "will",
+    "would",
+    "should",
+    "has",
+    "have",
+)
+_NOUN = re.compile(r"^(what|who)(?:'s| (is|are|was|were)) (.+?)\??$", re.IGNORECASE)
+_CLAUSE_BE = re.compile(r"^(where|when|why|how|how old|how tall) (am|is|are|was|were) (.+?)\??$", re.IGNORECASE)
+_CLAUSE_DO = re.compile(
+    r"^((?:what|who|where|when|why|how|which)(?: \w+)?) do (i|you|we|they|people) (.+?)\??$", re.IGNORECASE
+)
+_SHORT_SUBJECT = re.compile(
+    r"^(?:i|you|we|they|he|she|it|(?:my|your|our|the|a|an|his|her|their) [\w'’-]+)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """The same request, said differently."""
+
+    train: tuple[Prompt, ...]
+    """The exact prompt first."""
+    held_out: tuple[Prompt, ...]
+    """Families that ``train`` never uses."""
+
+
+def reword(prompt: str) -> Wordings:
+    """Return every wording of one prompt; both lists are free of repeats and share none."""
+    table = _templates()
+    form, slots = _read(prompt.strip())
+    families = ("request",) if form == "request" else ("question", form) if form != "question" else ("question",)
+    train = _unique([prompt.strip(), *_fill(table["train"], families, slots)])
+    held_out = [text for text in _unique(_fill(table["held_out"], families, slots)) if text not in train]
+    later = [_after(turn, prompt.strip()) for turn in table["before"]]
+    return Wordings(
+        train=(*(_ask(text) for text in train), *later),
+        held_out=tuple(_ask(text) for text in held_out),
+    )
+
+
+def is_question(prompt: str) -> bool:
+    """Return whether a prompt asks, rather than tells someone to do something."""
+    first = prompt.strip().split(maxsplit=1)[0].lower().removesuffix("'s") if prompt.strip() else ""
+    return prompt.strip().endswith("?") or first in _QUESTION_WORDS or first in _AUXILIARIES
+
+
+def _ask(text: str) -> Prompt:
+    return (Turn(Role.USER, text),)
+
+
+def _after(turn: dict[str, str], prompt: str) -> Prompt:
+    return (Turn(Role.USER, turn["user"]), Turn(Role.ASSISTANT, turn["assistant"]), Turn(Role.USER, prompt))
+
+
+def _read(prompt: str) -> tuple[str, dict[str, str]]:
+    if not is_question(prompt):
+        return "request", _request_slots(prompt)
+    slots = {"q": prompt, "q_low": _lower_first(prompt), "q_plain": prompt.lower().rstrip("?!. ")}
+    if (match := _NOUN.match(prompt)) and _is_noun_phrase(match[3]):
+        return "noun", slots | {
+            "wh": match[1].lower(),
+            "be": (match[2] or "is").lower(),
+            "np": match[3],
+            "np_cap": match[3][0].upper() + match[3][1:],
+        }
+    if (match := _CLAUSE_BE.match(prompt)) and (subject := _SHORT_SUBJECT.match(match[3])):
+        rest = match[3][subject.end() :].strip()
+        clause = f"{match[1].lower()} {subject[0]} {match[2].lower()} {rest}".strip()
+        return "clause", slots | {"clause": clause}
+    if match := _CLAUSE_DO.match(prompt):
+        return "clause", slots | {"clause": f"{match[1].lower()} {match[2]} {match[3]}"}
+    return "question", slots
+
+
+def _is_noun_phrase(text: str) -> bool:
+    """Refuse "What is happening?" and "What is wrong with it?": no article, owner or name in front."""
+    first = text.split(maxsplit=1)[0]
+    determined = first.lower() in ("my", "your", "our", "the", "a", "an", "his", "her", "their", "its")
+    return determined or first.endswith(("'s", "’s")) or first[0].isupper()
+
+
+def _request_slots(prompt: str) -> dict[str, str]:
+    low = _lower_first(prompt)
+    return {"r": prompt, "r_low": low, "r_low_q": low.rstrip("."), "r_plain": prompt.lower().rstrip("?!. ")}
+
+
+def _lower_first(text: str) -> str:
+    """Lower the first letter of a question word or verb; leave "I" and names alone."""
+    first = text.split(maxsplit=1)[0] if text else ""
+    keep = first in ("I", "I'm", "I've") or not first[1:].islower()
+    return text if keep else text[0].lower() + text[1:]
+
+
+def _fill(table: dict[str, list[str]], families: tuple[str, ...], slots: dict[str, str]) -> list[str]:
+    return [template.format(**slots) for family in families for template in table.get(family, [])]
+
+
+def _unique(texts: list[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+@cache
+def _templates() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(files("resources").joinpath("wordings/en.json").read_text(encoding="utf-8"))
+    return table

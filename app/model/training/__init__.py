@@ -1,0 +1,1 @@
+"""Training: a job of plain values in, an adapter file out, in a child process."""

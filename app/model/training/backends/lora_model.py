@@ -1,0 +1,151 @@
+"""The base with a LoRA in some of its layers, run as a frozen lower part and a trained upper part.
+
+The layers below the first written one never change, so their output is computed once per sequence and reused by every
+step: a step costs only the layers from there to the top, and the vocabulary head only at target positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from peft import LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import Linear as LoraLinear
+from torch import Tensor, nn
+from transformers import LlamaForCausalLM
+
+from app.model.api import Recipe
+from app.model.training.backends.packing import Branch, layout
+
+Array = NDArray[np.float32]
+
+PREFIX_CHUNK_TOKENS = 1024
+"""Tokens per pass through the frozen part: large enough for full speed, small enough for its mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A sequence with its activations below the first written layer, shape (tokens, hidden)."""
+
+    branch: Branch
+    hidden: Tensor
+
+
+class Module:
+    """One written module: the two halves of its change."""
+
+    def __init__(self, layer: Any) -> None:
+        self._down: Tensor = layer.lora_A["default"].weight
+        self._up: Tensor = layer.lora_B["default"].weight
+        self._base: Tensor = layer.base_layer.weight
+
+    def halves(self) -> tuple[Array, Array]:
+        """Return down (r, in) and up (out, r) as float32."""
+        return self._down.detach().float().numpy(), self._up.detach().float().numpy()
+
+    @torch.no_grad()
+    def load(self, down: Array, up: Array) -> None:
+        """Replace both halves; the shapes are those of ``halves``."""
+        self._down.copy_(torch.from_numpy(down))
+        self._up.copy_(torch.from_numpy(up))
+
+    def base_norm(self) -> float:
+        """Return ‖W‖ (Frobenius) of the frozen weights below."""
+        return float(self._base.detach().float().norm())
+
+
+class LoraModel:
+    """A base of the llama family with fresh LoRA modules; weights in bf16 (or f32), the LoRA in f32."""
+
+    def __init__(self, base: LlamaForCausalLM, recipe: Recipe) -> None:
+        first, last = recipe.layers
+        config = LoraConfig(
+            r=recipe.rank,
+            lora_alpha=recipe.alpha,  # type: ignore[arg-type]  # used as a factor; any real number is fine
+            target_modules=list(recipe.modules),
+            layers_to_transform=list(range(first, last + 1)),
+            lora_dropout=0.0,
+            bias="none",
+        )
+        torch.manual_seed(recipe.seed)
+        self.peft: PeftModel = get_peft_model(base, config)
+        self._modules = {
+            name.removeprefix("base_model.model."): Module(layer)
+            for name, layer in self.peft.named_modules()
+            if isinstance(layer, LoraLinear)
+        }
+        self._first = first
+        self._model = base.model
+        self._head = base.lm_head
+
+    def modules(self) -> dict[str, Module]:
+        """Return the written modules by their name in the base: "model.layers.6.mlp.gate_proj"."""
+        return self._modules
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return what is trained."""
+        return [p for p in self.peft.parameters() if p.requires_grad]
+
+    def unload(self) -> None:
+        """Take the LoRA modules off; the base is as before."""
+        self.peft.unload()
+
+    @torch.no_grad()
+    def freeze(self, shared: Sequence[int], branches: Sequence[Branch]) -> tuple[Tensor, list[Frozen]]:
+        """Run the frozen part once; return the shared block's activations and each branch with its own."""
+        block: Tensor | None = None
+        done: list[Frozen] = []
+        for chunk in _chunks(branches, PREFIX_CHUNK_TOKENS):
+            plan = layout(len(shared), chunk)
+            ids = torch.tensor([*shared, *(token for item in chunk for token in item.ids)])
+            hidden = self._run(self._model.embed_tokens(ids[None]), plan.positions, plan.mask, 0, self._first)[0]
+            block = hidden[: len(shared)]
+            start = len(shared)
+            for item in chunk:
+                done.append(Frozen(item, hidden[start : start + len(item.ids)].clone()))
+                start += len(item.ids)
+        if block is None:
+            raise ValueError("no sequences to freeze")
+        return block.clone(), done
+
+    def logits(self, block: Tensor, batch: Sequence[Frozen]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+        """Return logits in f32, shape (L, vocabulary), their targets (L,), and how many belong to each sequence."""
+        plan = layout(len(block), [item.branch for item in batch])
+        hidden = torch.cat([block, *(item.hidden for item in batch)])[None]
+        depth = len(self._model.layers)
+        hidden = self._run(hidden, plan.positions, plan.mask, self._first, depth)
+        rows = self._model.norm(hidden[0].index_select(0, plan.rows))
+        return self._head(rows).float(), plan.targets, plan.lengths
+
+    def _run(self, hidden: Tensor, positions: Tensor, mask: Tensor, start: int, end: int) -> Tensor:
+        rotary = self._model.rotary_emb(hidden, positions)
+        for layer in self._model.layers[start:end]:
+            hidden = layer(hidden, attention_mask=mask, position_ids=positions, position_embeddings=rotary)
+        return hidden
+
+
+def load_base(folder: Path, dtype: torch.dtype) -> LlamaForCausalLM:
+    """Load the dequantised base; raises OSError or ValueError from the loader for a broken folder."""
+    model: LlamaForCausalLM = LlamaForCausalLM.from_pretrained(
+        folder, dtype=dtype, local_files_only=True, attn_implementation="sdpa"
+    )
+    model.requires_grad_(requires_grad=False)
+    model.train(mode=False)
+    return model
+
+
+def _chunks(branches: Sequence[Branch], limit: int) -> list[list[Branch]]:
+    chunks: list[list[Branch]] = [[]]
+    size = 0
+    for item in branches:
+        if chunks[-1] and size + len(item.ids) > limit:
+            chunks.append([])
+            size = 0
+        chunks[-1].append(item)
+        size += len(item.ids)
+    return chunks

@@ -1,0 +1,190 @@
+"""The trainer child on torch and PEFT: ``warm`` loads a base, ``train`` turns one job into one adapter file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+import torch
+from safetensors import SafetensorError
+from transformers import LlamaForCausalLM
+
+from app.errors import KnownError, VerificationError
+from app.model.adapters.canonical import Adapter, read_adapter, tensor_names, write_adapter
+from app.model.api import BaseFiles, Example, Trained, TrainJob
+from app.model.child.protocol import Json
+from app.model.child.serve import Cancel, Cancelled, Emit, serve
+from app.model.mlx.backends.tokens import FolderTokenizer
+from app.model.prompt import tokenise, tokenise_answer
+from app.model.training import wire
+from app.model.training.backends.loop import Loop, Material, Outcome
+from app.model.training.backends.lora_model import LoraModel, load_base
+from app.model.training.backends.packing import Tokens, branch, shared_length
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A loaded base."""
+
+    files: BaseFiles
+    model: LlamaForCausalLM
+    tokenizer: FolderTokenizer
+
+
+class Child:
+    """The one base that is loaded, between requests."""
+
+    def __init__(self) -> None:
+        self._base: Base | None = None
+
+    def warm(self, params: Json, _: Emit, __: Cancel) -> Json:
+        """Load the base, if it is not loaded yet."""
+        self._loaded(wire.base_from_json(params))
+        return {}
+
+    def train(self, params: Json, emit: Emit, cancel: Cancel) -> Json:
+        """Run one job; the adapter file is there once this has returned, and not before."""
+        job = wire.job_from_json(params)
+
+        def cancelled() -> None:
+            if cancel.is_set():
+                raise Cancelled
+
+        base = self._loaded(job.base)
+        start = time.monotonic()
+        model = LoraModel(base.model, job.recipe)
+        try:
+            loop = Loop(
+                model,
+                _material(job, base.tokenizer),
+                job.recipe,
+                load_parent=lambda: _load_parent(model, job),
+                cancelled=cancelled,
+            )
+            outcome = loop.run(job.seconds, lambda step: emit(wire.step_to_json(step)))
+            cancelled()
+            result = _written(model, job, outcome, start)
+        finally:
+            model.unload()
+        return wire.result_to_json(result)
+
+    def _loaded(self, files: BaseFiles) -> Base:
+        if self._base is None or self._base.files.passport.id != files.passport.id:
+            self._base = None  # frees the old one before the new one comes
+            try:
+                model = load_base(files.training, torch.bfloat16 if _has_bf16() else torch.float32)
+            except (OSError, ValueError, SafetensorError) as error:
+                hint = "The training files are damaged. The base is prepared again at the next start."
+                raise VerificationError("load the model for training", files.passport.name, hint) from error
+            self._base = Base(files, model, FolderTokenizer(files.training))
+        return self._base
+
+
+def _has_bf16() -> bool:
+    """Return whether this processor multiplies bf16 by itself; elsewhere f32 is faster, and exact."""
+    probe = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return bool(probe()) if probe is not None else False
+
+
+def _material(job: TrainJob, tokenizer: FolderTokenizer) -> Material:
+    if not job.targets:
+        raise KnownError("learn this", "training", "There is nothing to learn from.", retryable=False)
+
+    def tokens(example: Example) -> Tokens:
+        prompt = tokenise(tokenizer.template.render(example.turns, add_generation_prompt=True), tokenizer)
+        answer = tokenise_answer(tokenizer.template, example.answer, tokenizer)
+        return Tokens((*prompt, *answer), len(prompt))
+
+    groups = [[tokens(e) for e in group] for group in (job.targets, job.keeps, job.anchors, job.replay)]
+    everything = [sequence for group in groups for sequence in group]
+    shared = shared_length(everything)
+    targets, keeps, anchors, replay = (tuple(branch(sequence, shared) for sequence in group) for group in groups)
+    return Material(everything[0].ids[:shared], targets, keeps, anchors, replay)
+
+
+def _load_parent(model: LoraModel, job: TrainJob) -> None:
+    """Put the parent's numbers into the fresh LoRA. The parent must be of the same recipe: it is one adapter."""
+    if job.parent is None:
+        return
+    parent = read_adapter(_read(job.parent), job.base.passport, job.parent.name)
+    modules = model.modules()
+    same = (parent.rank, parent.alpha) == (job.recipe.rank, job.recipe.alpha)
+    if set(parent.pairs) != set(modules) or not same:
+        hint = "It was made by another recipe. Rebuild the versions with the present one first."
+        raise VerificationError("continue from a version", job.parent.name, hint)
+    for name, module in modules.items():
+        module.load(parent.pairs[name].down, parent.pairs[name].up)
+
+
+def _written(model: LoraModel, job: TrainJob, outcome: Outcome, start: float) -> Trained:
+    """Check the result and write it, whole or not at all."""
+    passport = job.base.passport
+    tensors: dict[str, np.ndarray] = {}
+    for name, module in model.modules().items():
+        down, up = tensor_names(name)
+        tensors[down], tensors[up] = module.halves()
+    data = write_adapter(tensors, passport, rank=job.recipe.rank, alpha=job.recipe.alpha)
+    norm = _written_norm(model, read_adapter(data, passport, job.output.name))
+    _write(job.output, data)
+    return Trained(
+        path=job.output,
+        sha256=hashlib.sha256(data).hexdigest(),
+        steps=outcome.steps,
+        tokens=outcome.tokens,
+        seconds=time.monotonic() - start,
+        loss=outcome.loss,
+        margin=outcome.margin,
+        stopped=outcome.stopped,
+        written_norm=norm,
+    )
+
+
+def _written_norm(model: LoraModel, adapter: Adapter) -> float:
+    """Return the largest ‖ΔW‖/‖W‖ over the written modules (Frobenius norms)."""
+    scale = adapter.alpha / adapter.rank
+    return max(
+        scale * _product_norm(pair.up, pair.down) / model.modules()[name].base_norm()
+        for name, pair in adapter.pairs.items()
+    )
+
+
+def _product_norm(up: np.ndarray, down: np.ndarray) -> float:
+    """Return ‖up @ down‖ without building the product: tr((upᵀup)(down downᵀ))."""
+    return float(np.sqrt(max(0.0, float(((up.T @ up) * (down @ down.T)).sum()))))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise KnownError("read a version", path.name, "Run doctor --deep to see what is missing.") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write whole or not at all: the file appears under its name once every byte is there."""
+    part = path.with_suffix(".part")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise KnownError("write what was learned", path.name, "Free some disk space and try again.") from error
+
+
+def main() -> None:
+    """Serve until the parent closes the pipe."""
+    torch.set_num_threads(max(1, psutil.cpu_count(logical=False) or 1))
+    child = Child()
+    serve({"warm": child.warm, "train": child.train})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The trainer as the app sees it: a child process at low priority behind the Trainer protocol."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+from app.model.api import BaseFiles, TrainEvent, TrainJob
+from app.model.child.process import ChildProcess
+from app.model.training import wire
+
+TORCH_CHILD = "app.model.training.backends.torch_child"
+MLX_CHILD = "app.model.training.backends.mlx_child"
+
+NICE = 15
+"""Training gives way to a conversation in progress."""
+
+
+class TrainerProcess:
+    """Implements ``app.model.api.Trainer``. A child that died is started again by the next call."""
+
+    def __init__(self, module: str = TORCH_CHILD, *, nice: int = NICE) -> None:
+        # Waiting threads sleep instead of spinning: a spinning trainer would take a core from the conversation.
+        environment = {"OMP_WAIT_POLICY": "passive"}
+        self._child = ChildProcess(module, name="trainer", nice=nice, env=environment)
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        return self._child.pid
+
+    async def warm(self, base: BaseFiles) -> None:
+        """Start the child and load the base. Raises the AppError of a failure."""
+        await self._child.start()
+        await self._child.call("warm", wire.base_to_json(base))
+
+    async def train(self, job: TrainJob) -> AsyncGenerator[TrainEvent, None]:
+        """Run one job; the stream ends with Trained, Cancelled or Failed."""
+        await self._child.start()
+        async with contextlib.aclosing(self._child.stream("train", wire.job_to_json(job))) as messages:
+            async for message in messages:
+                yield wire.event_from_message(message)
+
+    async def cancel(self) -> None:
+        """Stop the running job; its stream ends with Cancelled."""
+        await self._child.cancel()
+
+    async def close(self) -> None:
+        """End the child. Safe to call twice."""
+        await self._child.close()
