@@ -44,7 +44,7 @@ RULES = {
         "Log it, return it, or publish an event; standard output belongs to the command line and to child protocols.",
         "print(value)",
         "def _print(context): ...",
-        except_for=("app/cli.py", "app/cli/"),
+        except_for=("app/cli.py", "app/__main__.py"),
     ),
     "no thread is Qt's": Rule(
         r"\bQThread(Pool)?\b|\bQtConcurrent\b",

@@ -1,1 +1,1 @@
-"""The MLX side of a base: its folder, its tokenizer, LoRA in its modules. Runs in child processes only."""
+"""The MLX side of a base: its folder, LoRA in its modules. Runs in child processes only."""

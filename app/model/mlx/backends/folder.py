@@ -12,7 +12,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.utils import load_model
 
 from app.errors import KnownError, VerificationError
-from app.model.mlx.backends.tokens import FolderTokenizer
+from app.model.folder_tokenizer import FolderTokenizer
 
 SMALL_PARAMETERS = 1_000_000_000
 """Below this many parameters a base is computed in 16-bit floats without loss, and trained in 32-bit ones."""

@@ -14,7 +14,7 @@ from mlx import nn
 
 from app.model.api import Example
 from app.model.mlx.backends.folder import logprobs
-from app.model.mlx.backends.tokens import FolderTokenizer
+from app.model.folder_tokenizer import FolderTokenizer
 from app.model.prompt import tokenise, tokenise_answer
 
 TOP = 64

@@ -19,7 +19,7 @@ from app.model.adapters.canonical import Adapter, read_adapter, tensor_names, wr
 from app.model.api import BaseFiles, Example, Trained, TrainJob
 from app.model.child.protocol import Json
 from app.model.child.serve import Cancel, Cancelled, Emit, serve
-from app.model.mlx.backends.tokens import FolderTokenizer
+from app.model.folder_tokenizer import FolderTokenizer
 from app.model.prompt import tokenise, tokenise_answer
 from app.model.training import wire
 from app.model.training.backends.loop import Loop, Material, Outcome
