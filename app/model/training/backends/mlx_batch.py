@@ -13,8 +13,8 @@ import mlx.core as mx
 from mlx import nn
 
 from app.model.api import Example
-from app.model.mlx.backends.folder import logprobs
 from app.model.folder_tokenizer import FolderTokenizer
+from app.model.mlx.backends.folder import logprobs
 from app.model.prompt import tokenise, tokenise_answer
 
 TOP = 64
