@@ -89,7 +89,16 @@ class CoreThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """Stop the loop and end the thread. The owner has closed its parts before."""
+        """Let cancelled work end, stop the loop and end the thread. The owner has closed its parts before."""
+        self.run(_end_all_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_all_tasks() -> None:
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
