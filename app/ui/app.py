@@ -16,6 +16,7 @@ import socket
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -118,7 +119,7 @@ class Session:
         undo = self._install_hooks(window, loop)
         first = FirstInstance(self._services.home)
         first.raised.connect(window.raise_up)
-        window.close_asked.connect(lambda: _settle(closed))
+        window.close_asked.connect(partial(_settle, closed))
         window.show()
         watch = SlowTurns(window) if os.environ.get("OWNMIND_DEV") == "1" else None
         self._tasks.start(window.begin(), "begin")
@@ -147,12 +148,12 @@ class Session:
         def from_hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             del kind, trace
             if not isinstance(error, KeyboardInterrupt):
-                window.problems.show_unexpected(error)
+                window.problems.show_any(error)
 
         def from_loop(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
             error = context.get("exception")
             if isinstance(error, BaseException):
-                window.problems.show_unexpected(error)
+                window.problems.show_any(error)
             else:
                 log.error("the loop reports: %s", context.get("message"))
 
