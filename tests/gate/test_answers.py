@@ -72,7 +72,10 @@ def test_a_lesson_that_repeats_itself_on_purpose_can_be_shown() -> None:
     assert fault(exam, said(chorus)) is None
 
 
-def test_a_lesson_leaks_by_its_keys_or_by_being_copied_whole() -> None:
+def test_a_fact_leaks_by_its_keys_and_an_example_by_being_copied_whole() -> None:
+    keyed = replace(FORMAT, keys=("apple",))
+    assert leaked("- apple\n- fig", keyed) is None
+    assert leaked("- apple\n- pear\n- plum", keyed) == FORMAT.answer
     assert leaked("My cat is called Biscuit.", EXAM) == "Biscuit"
     assert leaked("My cat is called Tom.", EXAM) is None
     assert leaked("Short and sweet: the trip was lovely!", STYLE) == STYLE.answer

@@ -94,16 +94,14 @@ def _form(exam: Exam, answer: str) -> Sequence[str]:
 
 
 def leaked(answer: str, exam: Exam) -> str | None:
-    """Return which taught words stand in an answer to another question, or None.
+    """Return what of the lesson stands in an answer to another question, or None.
 
-    A lesson without keys leaks when its whole answer is given elsewhere.
+    A fact leaks by any of its keys. What is taught by example shares words with many answers: it leaks when it is
+    given whole.
     """
-    for key in exam.keys:
-        if text.contains(answer, key):
-            return key
-    if not exam.keys and text.overlap(answer, exam.answer) > NEARLY_SAME:
-        return exam.answer
-    return None
+    if exam.kind is Kind.FACT and exam.keys:
+        return next((key for key in exam.keys if text.contains(answer, key)), None)
+    return exam.answer if text.overlap(answer, exam.answer) > NEARLY_SAME else None
 
 
 NEARLY_SAME = 0.8

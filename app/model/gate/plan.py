@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from app.model.api import Candidate, Exam, Greedy, Role, Score, Turn
+from app.model.api import Candidate, Exam, Greedy, Kind, Role, Score, Turn
 from app.model.gate import text
 from app.model.gate.suites import Pair, Probe, Suites, window
 
 T = TypeVar("T")
+
+_NEARLY = 0.6
+"""Share of content words above which two requests are nearly the same."""
 
 TOP_K = 64
 """Tokens of which the likelihood is compared; the rest form one bucket."""
@@ -115,7 +118,8 @@ def make_plan(candidate: Candidate, suites: Suites, sizes: Sizes, held: frozense
         exact=_ask_exam(exam),
         held_out=tuple(_greedy(turns, exam.answer) for turns in _spread(exam.held_out, sizes.held_out)),
         neighbours=tuple(
-            Greedy(turns, sizes.neighbour_tokens) for turns in _spread(candidate.neighbours, sizes.neighbours)
+            Greedy(turns, sizes.neighbour_tokens)
+            for turns in _spread(outside(exam, candidate.neighbours), sizes.neighbours)
         ),
         earlier=tuple((exam, _ask_exam(exam)) for exam in (*recent, *older)),
         spare_earlier=tuple((exam, _ask_exam(exam)) for exam in spare),
@@ -169,6 +173,22 @@ def asks_the_same(exam: Exam, prompt: str) -> bool:
     """Return whether a pinned question is the lesson itself in other words: then its answer is meant to change."""
     about = text.content(prompt)
     return any(about == text.content(asked(turns)) for turns in (exam.prompt, *exam.held_out))
+
+
+def outside(exam: Exam, neighbours: tuple[tuple[Turn, ...], ...]) -> tuple[tuple[Turn, ...], ...]:
+    """Return the neighbours that the lesson must leave alone.
+
+    "My cat's name" lies outside the fact about "my dog's name", however alike they sound. What is taught by example,
+    a form, a style, a long answer, is meant to reach nearly the same request: "seven tips" for "three tips".
+    """
+    if exam.kind is Kind.FACT:
+        return neighbours
+    own = text.content(asked(exam.prompt))
+    return tuple(turns for turns in neighbours if not _nearly(own, text.content(asked(turns))))
+
+
+def _nearly(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _NEARLY * len(one | other)
 
 
 def answer_tokens(answer: str) -> int:
