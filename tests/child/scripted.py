@@ -55,6 +55,16 @@ def hang(params: Json, emit: Emit, cancel: Cancel) -> Json:
     return {}
 
 
+def ponder(params: Json, emit: Emit, cancel: Cancel) -> Json:
+    """Say nothing for long, but look at the cancel as every good handler does."""
+    end = time.monotonic() + params["seconds"]
+    while time.monotonic() < end:
+        if cancel.is_set():
+            raise Cancelled
+        time.sleep(0.01)
+    return {}
+
+
 def gobble(params: Json, emit: Emit, cancel: Cancel) -> Json:
     """Meet the memory limit, as Python does (an exception) or as native code does (a message and an abort)."""
     limit = psutil.Process().memory_info().vms + 64 * 1024 * 1024
@@ -91,6 +101,7 @@ HANDLERS = {
     "die": die,
     "hang": hang,
     "gobble": gobble,
+    "ponder": ponder,
     "break_protocol": break_protocol,
     "about": about,
 }

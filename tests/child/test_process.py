@@ -189,6 +189,14 @@ def test_steady_events_are_no_silence():
     assert asyncio.run(run()) == {"done": {"last": 8}}
 
 
+def test_a_silent_handler_that_looks_at_its_cancel_is_not_hung():
+    async def run():
+        async with started(silence_timeout_s=1.5) as child:
+            return await everything(child, "ponder", {"seconds": 3.5})
+
+    assert asyncio.run(run()) == [{"done": {}}]
+
+
 def test_a_stopped_child_counts_as_hung():
     async def run():
         async with started(silence_timeout_s=0.5) as child:

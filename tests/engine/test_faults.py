@@ -244,6 +244,22 @@ def test_a_bad_model_file_is_refused_and_a_good_one_loads_after(tmp_path, what):
     assert isinstance(after, Done)
 
 
+def test_a_model_larger_than_memory_is_refused_with_the_numbers(tmp_path):
+    big = replace(real_base(), serving=tmp_path / "big.gguf")
+    with big.serving.open("wb") as file:
+        file.write(b"GGUF")
+        file.truncate(psutil.virtual_memory().total * 4)
+
+    async def run():
+        engine = LlamaEngine()
+        with pytest.raises(KnownError) as caught:
+            await engine.load(big)
+        await engine.close()
+        return caught.value
+
+    assert " MB are free" in asyncio.run(run()).hint
+
+
 def _gguf(base: BaseFiles, data: bytes, sha256: str | None = None) -> bytes:
     return gguf_adapter(read_adapter(data, base.passport), base.passport, sha256 or digest(data))
 

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import UserError
+from app.errors import KnownError, UserError
 from app.model.api import AdapterRef, Greedy, GreedyResult, Role, Sampling, Score, ScoreResult, Turn
 from app.model.child.protocol import decode, encode
 from app.model.engine import wire
 from app.model.engine.characters import Characters, text_of
 from app.model.engine.logprobs import Scored, normalisers, score
+from app.model.engine.memory import check_fits
 from app.model.engine.packing import MIN_SHARED_TOKENS, Limits, Need, plan, shared_beginning
 from app.model.engine.turnstile import Turnstile
 
@@ -145,6 +146,29 @@ def test_bytes_that_are_no_characters_never_become_replacements(pieces):
     streamed = "".join(characters.add(piece) for piece in pieces)
     assert "\ufffd" not in streamed or "\ufffd".encode() in b"".join(pieces)
     assert text_of(pieces) == streamed
+
+
+GIB = 1024**3
+
+
+@pytest.mark.parametrize(
+    ("needed", "available", "total", "fits"),
+    [
+        (270 * 2**20, 1 * GIB, 4 * GIB, True),
+        (3 * GIB, 16 * GIB, 32 * GIB, True),
+        (15 * GIB, 16 * GIB, 32 * GIB, False),
+        (800 * 2**20, 1 * GIB, 4 * GIB, False),
+        (100 * GIB, 16 * GIB, 32 * GIB, False),
+    ],
+)
+def test_a_model_is_refused_before_loading_when_it_leaves_too_little_memory(needed, available, total, fits):
+    if fits:
+        check_fits("m.gguf", needed=needed, available=available, total=total)
+        return
+    with pytest.raises(KnownError) as caught:
+        check_fits("m.gguf", needed=needed, available=available, total=total)
+    assert str(needed // 2**20) in caught.value.hint
+    assert str(available // 2**20) in caught.value.hint
 
 
 def test_a_turnstile_lets_one_through_at_a_time_in_order():

@@ -78,7 +78,16 @@ class ChildProcess:
         start_timeout_s: float = 90.0,
         silence_timeout_s: float = 120.0,
     ) -> None:
-        """``name`` is what people call it: "engine". Longer silence during a request than the timeout is a hang."""
+        """Set it up; nothing starts yet.
+
+        Args:
+            module: What to run.
+            name: What people call it: "engine".
+            nice: Its priority, as on POSIX; it acts within our session, which the child therefore shares.
+            env: Added to its clean environment.
+            start_timeout_s: How long it may take to become ready.
+            silence_timeout_s: A request without any sign of life for longer is a hang. Asking its cancel is one.
+        """
         self._module = module
         self._name = name
         self._environment = {**_clean_environment(), **_FIXED, NICE_VARIABLE: str(nice), **(env or {})}
@@ -183,18 +192,24 @@ class ChildProcess:
 
     async def _next(self, number: int, inbox: asyncio.Queue[Json]) -> Json:
         """Return the next event or the terminal message; after the latter the request is no longer known."""
-        try:
-            message = await asyncio.wait_for(inbox.get(), self._silence_timeout_s)
-        except TimeoutError:
-            hint = "It was stopped and can be started again; nothing you wrote is lost."
-            self._condemn(KnownError(f"run the {self._name}", "it stopped responding", hint))
-            await self.kill()
-            message = await inbox.get()
+        message = await self._heard(inbox)
+        while "alive" in message:
+            message = await self._heard(inbox)
         if "event" in message:
             event: Json = message["event"]
             return event
         del self._inboxes[number]
         return {key: message[key] for key in TERMINAL if key in message}
+
+    async def _heard(self, inbox: asyncio.Queue[Json]) -> Json:
+        """Return the next message; silence ends the child, and then the message says so."""
+        try:
+            return await asyncio.wait_for(inbox.get(), self._silence_timeout_s)
+        except TimeoutError:
+            hint = "It was stopped and can be started again; nothing you wrote is lost."
+            self._condemn(KnownError(f"run the {self._name}", "it stopped responding", hint))
+            await self.kill()
+            return await inbox.get()
 
     async def _finish(self, number: int, inbox: asyncio.Queue[Json]) -> None:
         """Give the turn on; a request that was abandoned half-way is cancelled first."""
@@ -312,7 +327,7 @@ class ChildProcess:
 
 
 async def _drain(inbox: asyncio.Queue[Json]) -> None:
-    while "event" in await inbox.get():
+    while not set(TERMINAL) & set(await inbox.get()):
         pass
 
 

@@ -9,6 +9,7 @@ From the child::
 
     {"ready": {"protocol": 1, "pid": 4711}}         once, before anything else
     {"id": 1, "event": {...}}                       any number of times
+    {"id": 1, "alive": true}                        now and then, while there is nothing to tell
     {"id": 1, "done": {...}}                        or "cancelled": true, or "failed": {...}: exactly once, last
 
 Invariants:

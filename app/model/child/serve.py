@@ -21,6 +21,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import BinaryIO
@@ -36,17 +37,28 @@ NICE_VARIABLE = "OWNMIND_CHILD_NICE"
 EXIT_GRACE_S = 3.0
 """How long a running handler may take to notice that standard input has closed."""
 
+ALIVE_S = 1.0
+"""How often at most a silent handler tells that it is alive."""
+
 Emit = Callable[[Json], None]
 
 
 class Cancel:
-    """Whether the running request was asked to stop. Cheap to ask, from any thread and from native callbacks."""
+    """Whether the running request was asked to stop. Cheap to ask, from any thread and from native callbacks.
 
-    def __init__(self) -> None:
+    A handler that asks shows that it is getting on, so asking also keeps the parent from taking silence for a hang.
+    """
+
+    def __init__(self, tell_alive: Callable[[], None] | None = None) -> None:
         self._event = threading.Event()
+        self._tell_alive = tell_alive
+        self._told = time.monotonic()
 
     def is_set(self) -> bool:
         """Return whether to stop."""
+        if self._tell_alive is not None and time.monotonic() - self._told > ALIVE_S:
+            self._told = time.monotonic()
+            self._tell_alive()
         return self._event.is_set()
 
     def set(self) -> None:
@@ -134,7 +146,8 @@ class _Inbox:
             if (cancel := self._cancels.get(message["cancel"])) is not None:
                 cancel.set()
             return
-        cancel = self._cancels[message["id"]] = Cancel()
+        number = message["id"]
+        cancel = self._cancels[number] = Cancel(lambda: self._pipe.send({"id": number, "alive": True}))
         self._waiting.put((message, cancel))
 
     def _end(self) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import psutil
+
 from app.errors import BugError, KnownError
 from app.model.api import AdapterRef, EvalItem, Greedy, Role, Sampling, Score, Turn
 from app.model.child.serve import Cancel, serve
@@ -15,6 +17,7 @@ from app.model.engine.backends.llama_evaluate import Evaluation, ToAnswer, ToSco
 from app.model.engine.backends.llama_native import Context, Model, physical_cores, prepare_library
 from app.model.engine.host import Answer, Answered, Loaded, LoadRequest, Say, engine_handlers
 from app.model.engine.logprobs import Scored
+from app.model.engine.memory import check_fits
 from app.model.gguf_check import check_gguf
 from app.model.prompt import PromptTemplate, tokenise, tokenise_answer
 
@@ -61,6 +64,9 @@ class LlamaBackend:
         if not request.path.is_file():
             hint = "Prepare the model again."
             raise KnownError("load the model", request.path.name, hint, retryable=False)
+        memory = psutil.virtual_memory()
+        size = request.path.stat().st_size
+        check_fits(request.path.name, needed=size, available=memory.available, total=memory.total)
         info = check_gguf(request.path)
         model = Model(request.path, tick)
         threads = request.threads or physical_cores()

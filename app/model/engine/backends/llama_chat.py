@@ -20,7 +20,7 @@ from app.model.engine.backends.llama_sampling import Sampler
 from app.model.engine.characters import Characters
 from app.model.engine.host import Answered, Say
 
-CHUNK_TOKENS = 128
+CHUNK_TOKENS = 64
 """Prompts are computed in chunks that begin at multiples of this. Smaller ones repeat less, larger ones are faster."""
 
 _SLOW_TOKEN_S = 0.05
