@@ -21,6 +21,7 @@ from app.model.adapters.gguf import gguf_adapter
 from app.model.api import AdapterRef, BaseFiles, Cancelled, Done, Failed, Greedy, Piece, Sampling, Score
 from app.model.child.process import ChildProcess
 from app.model.engine.client import ChildEngine, LlamaEngine
+from app.model.engine.crash_note import CrashNote
 from app.store.canonical import digest
 from tests.engine.contract import collect, said
 from tests.support.real import canonical_adapter, real_base, small_adapter
@@ -130,7 +131,7 @@ def test_a_child_that_dies_mid_evaluation_raises_the_reason():
     assert len(after) == 1
 
 
-def test_a_base_that_crashes_the_child_while_loading_is_not_loaded_again_unasked():
+def test_a_base_that_crashes_the_child_while_loading_is_not_loaded_again_unasked(tmp_path):
     class Doomed(ChildProcess):
         async def start(self) -> None:
             await super().start()
@@ -140,8 +141,10 @@ def test_a_base_that_crashes_the_child_while_loading_is_not_loaded_again_unasked
             loop.call_later(0.05, os.kill, self.pid, signal.SIGSEGV)
             loop.call_later(0.1, os.kill, self.pid, signal.SIGCONT)
 
+    note = CrashNote(tmp_path / "crashed")
+
     async def run():
-        engine = ChildEngine(Doomed("app.model.engine.backends.llama", name="engine"))
+        engine = ChildEngine(Doomed("app.model.engine.backends.llama", name="engine"), note=note)
         with pytest.raises(KnownError):
             await engine.load(real_base(), context_tokens=1024)
         events = await collect(engine, QUESTION)
@@ -150,6 +153,7 @@ def test_a_base_that_crashes_the_child_while_loading_is_not_loaded_again_unasked
         return events, pid
 
     events, pid = asyncio.run(run())
+    assert note.names(real_base().passport.id)
     assert isinstance(events[-1], Failed)
     assert "not loaded again unasked" in events[-1].error.hint
     assert pid == 0

@@ -17,6 +17,7 @@ from app.model.api import AdapterRef, Greedy, GreedyResult, Role, Sampling, Scor
 from app.model.child.protocol import decode, encode
 from app.model.engine import wire
 from app.model.engine.characters import Characters, text_of
+from app.model.engine.crash_note import CrashNote
 from app.model.engine.logprobs import Scored, normalisers, score
 from app.model.engine.memory import check_fits
 from app.model.engine.packing import MIN_SHARED_TOKENS, Limits, Need, plan, shared_beginning
@@ -169,6 +170,23 @@ def test_a_model_is_refused_before_loading_when_it_leaves_too_little_memory(need
         check_fits("m.gguf", needed=needed, available=available, total=total)
     assert str(needed // 2**20) in caught.value.hint
     assert str(available // 2**20) in caught.value.hint
+
+
+def test_a_crash_note_outlives_the_app_and_goes_with_a_good_load(tmp_path):
+    note = CrashNote(tmp_path / "note")
+    assert not note.names("abc")
+    note.write("abc")
+    assert CrashNote(tmp_path / "note").names("abc")
+    assert not note.names("def")
+    note.clear()
+    note.clear()
+    assert not note.names("abc")
+
+
+def test_a_crash_note_that_cannot_be_written_is_no_failure(tmp_path):
+    note = CrashNote(tmp_path / "no" / "folder")
+    note.write("abc")
+    assert not note.names("abc")
 
 
 def test_a_turnstile_lets_one_through_at_a_time_in_order():

@@ -15,6 +15,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,8 +37,8 @@ def real_base() -> BaseFiles:
     """Return the embedded model, prepared: seconds the first time on a machine, milliseconds after."""
     folder = cache_folder() / "bases"
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / "lock"):
-        return asyncio.run(prepare(embedded_source(), folder))
+    with _alone(folder / "lock"), ThreadPoolExecutor(1) as thread:  # a loop may be running on this one
+        return thread.submit(lambda: asyncio.run(prepare(embedded_source(), folder))).result()
 
 
 def cache_folder() -> Path:
@@ -102,9 +103,7 @@ def canonical_adapter(
     return write_adapter(tensors, base.passport, rank=rank, alpha=2.0 * rank)
 
 
-def small_adapter(
-    base: BaseFiles, folder: Path, *, seed: int, scale: float = 1.0, strength: float = 0.3
-) -> AdapterRef:
+def small_adapter(base: BaseFiles, folder: Path, *, seed: int, scale: float = 1.0, strength: float = 0.3) -> AdapterRef:
     """Return a random adapter as the engine takes it."""
     data = canonical_adapter(base, seed=seed, strength=strength)
     return ServingFiles(folder, base).ref(digest(data), lambda: data, scale=scale)

@@ -36,6 +36,7 @@ from app.model.child.process import ChildProcess
 from app.model.child.protocol import error_from
 from app.model.child.restarts import Restarts
 from app.model.engine import wire
+from app.model.engine.crash_note import CrashNote
 from app.model.engine.turnstile import Turnstile
 
 
@@ -51,8 +52,9 @@ class _Loaded:
 class ChildEngine:
     """An Engine whose work is done by one child process, whatever its runtime."""
 
-    def __init__(self, child: ChildProcess, *, restarts: Restarts | None = None) -> None:
+    def __init__(self, child: ChildProcess, *, restarts: Restarts | None = None, note: CrashNote | None = None) -> None:
         self._child = child
+        self._note = note
         self._restarts = restarts or Restarts("engine")
         self._turn = Turnstile()
         self._wanted: _Loaded | None = None
@@ -80,10 +82,14 @@ class ChildEngine:
         except AppError as error:
             if not self._child.alive:
                 self._restarts.crashed(error, loading=True)
+                if self._note is not None:
+                    self._note.write(wanted.base.passport.id)
             elif not error.retryable:
                 self._refused = error
             await self._child.close()
             raise
+        if self._note is not None:
+            self._note.clear()
         self._info = EngineInfo(base=wanted.base.passport.id, **result)
         return self._info
 
@@ -277,7 +283,21 @@ else, a training job above all, wants the same cores."""
 class LlamaEngine(ChildEngine):
     """The engine on llama.cpp."""
 
-    def __init__(self, *, name: str = "engine", nice: int = 0, restarts: Restarts | None = None) -> None:
-        """``nice`` 15 is for the gate's engine, which gives way to the one that talks."""
+    def __init__(
+        self,
+        *,
+        name: str = "engine",
+        nice: int = 0,
+        restarts: Restarts | None = None,
+        note: CrashNote | None = None,
+    ) -> None:
+        """Set it up; nothing starts yet.
+
+        Args:
+            name: What people call it in errors.
+            nice: 15 is for the gate's engine, which gives way to the one that talks.
+            restarts: When it may start again.
+            note: Where a crash while loading is remembered.
+        """
         child = ChildProcess("app.model.engine.backends.llama", name=name, nice=nice, env=_SHARED_CORES)
-        super().__init__(child, restarts=restarts or Restarts(name))
+        super().__init__(child, restarts=restarts or Restarts(name), note=note)
