@@ -89,7 +89,7 @@ class Desk:
 
     # --- opening ----------------------------------------------------------------------------------------------------
 
-    async def begin(self, last: str | None) -> None:
+    async def begin(self, last: str | None, *, keep_banner: bool = False) -> None:
         """Show the conversation that was open last, or the newest, or a new one."""
         listed = await self._bridge.call(self._chats.list())
         ids = [chat.id for chat in listed]
@@ -98,7 +98,7 @@ class Desk:
             chat = (await self._bridge.call(self._chats.create())).id
             listed = await self._bridge.call(self._chats.list())
         self._sidebar.chats.set_chats(listed)
-        await self._open(chat)
+        await self._open(chat, keep_banner=keep_banner)
 
     def open(self, chat: str) -> None:
         """Show a conversation."""
@@ -131,11 +131,13 @@ class Desk:
         await self._refresh_list()
         self._page.composer.edit.setFocus()
 
-    async def _open(self, chat: str) -> None:
+    async def _open(self, chat: str, *, keep_banner: bool = False) -> None:
         self._wanted = chat
         if chat == self.current:
             return
         self._sidebar.chats.set_current(chat)
+        if not keep_banner:
+            self._page.banner.hide()
         await self._load(chat, fresh=True)
 
     async def _load(self, chat: str, *, fresh: bool) -> None:
@@ -149,7 +151,6 @@ class Desk:
         self._shown_cards = {card.id: card for card in cards}
         if fresh:
             self._page.composer.set_text(conversation.draft)
-            self._page.banner.hide()
         self._show(fresh=fresh)
         self.on_opened(conversation)
 

@@ -56,6 +56,10 @@ class Dialogs:
         """Read the state of developer mode and tell who shows it."""
         self._show_status(await self._calls.status())
 
+    def refresh_soon(self) -> None:
+        """Do the same as a task; an error is shown."""
+        self._run(self.refresh(), "devmode")
+
     def lead(self, then: Callable[[], None]) -> None:
         """Open what comes next on the way to unlocking, and call ``then`` once it is unlocked."""
         self._then = then
@@ -175,7 +179,7 @@ class Dialogs:
         dialog, self.about = self.about, None
         if dialog is not None:
             dialog.deleteLater()
-        self._run(self.refresh(), "devmode")
+        self.refresh_soon()
 
     def _drop_wizard(self) -> None:
         dialog, self.wizard = self.wizard, None

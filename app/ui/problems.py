@@ -27,8 +27,11 @@ class Problems:
         log.warning("shown: %s (%s)", info.what, info.kind)
         self._banner.say(plain_reason(info))
 
-    def show_unexpected(self, error: BaseException) -> None:
-        """Say that something went wrong that should not have; the log has the place, never the text of a message."""
+    def show_any(self, error: BaseException) -> None:
+        """Say what nobody caught. Of an unexpected error the log has the place, never its words."""
+        if isinstance(error, AppError):
+            self.show(error)
+            return
         # The error's own words may quote a message; where it happened cannot.
         log.error("unexpected %s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
         hint = "Your chats and versions are stored. The log in the data folder says where it happened."

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 
 from app.chat.api import ConversationView
 from app.devmode.api import DevStatus
+from app.errors import AppError
 from app.learning.api import VersionView
 from app.tasks import TaskSet
 from app.ui.bridge import Bridge
@@ -185,11 +186,17 @@ class MainWindow(QMainWindow):
 
     async def begin(self) -> None:
         """Fill the window."""
-        await self.dialogs.refresh()
-        await self.lessons.refresh()
-        await self.desk.begin(self._preferences.chat or None)
         if self._services.notices:
             self.page.banner.say("\n".join(self._services.notices))
+        for part in (
+            self.dialogs.refresh(),
+            self.lessons.refresh(),
+            self.desk.begin(self._preferences.chat or None, keep_banner=True),
+        ):
+            try:
+                await part
+            except AppError as error:  # what cannot be read now must not keep the rest from being shown
+                self.problems.show(error)
         self._focus_composer()
 
     async def end(self) -> None:
@@ -232,7 +239,7 @@ class MainWindow(QMainWindow):
         self.header.show_version(active)
         count = sum(1 for version in versions if not version.rejected and not version.base)
         self.sidebar.versions.set_end(str(count) if count else "")
-        self._tasks.start(self.dialogs.refresh(), "devmode")
+        self.dialogs.refresh_soon()
 
     def _opened(self, conversation: ConversationView) -> None:
         self.setWindowTitle(f"{conversation.title} · Ownmind")

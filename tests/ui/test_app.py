@@ -157,7 +157,7 @@ def test_markdown_and_pygments_are_not_loaded_before_the_window_needs_them() -> 
 
 
 def test_the_window_is_on_screen_within_a_second_of_the_processors_time() -> None:
-    out = python("""
+    code = """
         import time
         started = time.process_time()
         import asyncio
@@ -184,8 +184,9 @@ def test_the_window_is_on_screen_within_a_second_of_the_processors_time() -> Non
         asyncio.set_event_loop(None)
         loop.close()
         core.close()
-    """)
-    assert float(out.split("seconds ")[1].split()[0]) < 1.0
+    """
+    # The best of three: other work on the machine makes any one of them slower.
+    assert min(float(python(code).split("seconds ")[1].split()[0]) for _ in range(3)) < 1.0
 
 
 def test_a_second_start_raises_the_first_window(tmp_path: Path) -> None:

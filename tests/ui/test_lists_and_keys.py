@@ -10,6 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QMenu, QWidget
 
 from app.chat.api import ChatSummary
+from app.devmode.api import DevStatus
+from app.errors import KnownError
 from app.ui.app import make_application
 from app.ui.chatlist import ChatList, Heading, group_of, rows
 from app.ui.markdown.panes import Pane
@@ -479,6 +481,21 @@ def test_what_the_start_had_to_say_is_still_there_when_the_window_is_filled() ->
     async def scenario(d: Driver) -> None:
         assert d.window.page.banner.isVisible()
         assert d.window.page.banner.words.text() == "A lesson was taken back.\nThe settings were damaged."
+
+    drive(scenario, world)
+
+
+def test_what_cannot_be_read_at_the_start_is_said_and_the_rest_is_shown() -> None:
+    world = usual_world()
+
+    def locked() -> DevStatus:
+        raise KnownError("read the state of learning", "ownmind.db", "Another program holds the database.")
+
+    world.devmode.status = locked  # type: ignore[method-assign]
+
+    async def scenario(d: Driver) -> None:
+        assert "Another program holds the database." in d.window.page.banner.words.text()
+        assert d.window.header.title.whole() == "Walks with Biscuit"
 
     drive(scenario, world)
 
