@@ -24,7 +24,7 @@ from app.ui.window import MainWindow
 from tests.ui.fakes import World, usual_world
 
 T = TypeVar("T")
-WAIT_S = 8.0
+WAIT_S = 20.0
 HARMLESS = ("propagateSizeHints", "This plugin does not support")
 """What the offscreen platform itself says."""
 
