@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save
 
 from app.clock import Clock, FakeClock
+from app.model.adapters.canonical import write_adapter
 from app.model.api import Passport
 from app.model.lineage import Lineage, NewCommit
 from app.store.audit import AuditLog
@@ -57,17 +56,8 @@ def tensors(seed: int = 1, *, rank: int = 2, layers: int = 1) -> dict[str, np.nd
     return found
 
 
-def metadata(**changes: str) -> dict[str, str]:
-    return {"format": "ownmind-adapter-1", "base": BASE, "rank": "2", "alpha": "4.0"} | changes
-
-
 def adapter(seed: int = 1) -> bytes:
-    return _adapter(seed)
-
-
-@functools.cache  # safetensors orders the metadata anew each time
-def _adapter(seed: int) -> bytes:
-    return save(tensors(seed), metadata=metadata())
+    return write_adapter(tensors(seed), PASSPORT, rank=2, alpha=4.0)
 
 
 def verdict(delta: bytes | None, parent_delta: str | None, **changes: Any) -> dict[str, Any]:

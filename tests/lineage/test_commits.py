@@ -146,7 +146,26 @@ def test_an_unknown_action_is_a_bug(lineage: Lineage):
 
 def test_an_adapter_of_another_base_is_refused(lineage: Lineage, tmp_path: Path):
     other = open_lineage(tmp_path, QuickFiles(), passport=replace(PASSPORT, id="07e4" * 16))
-    refused(other, VerificationError, "another base")
+    refused(other, VerificationError, "made for another model")
+
+
+def test_a_delta_with_numbers_that_are_not_finite_is_refused(lineage: Lineage):
+    for wrong in (b"\x00\x00\xc0\x7f", b"\x00\x00\x80\xff"):  # NaN, -infinity
+        refused(lineage, VerificationError, "not finite", delta=adapter()[:-4] + wrong)
+
+
+def test_a_delta_that_changes_nothing_is_refused(lineage: Lineage):
+    ups = 3 * 2 * 4
+    refused(lineage, VerificationError, "changes nothing", delta=adapter()[:-ups] + bytes(ups))
+
+
+def test_a_delta_whose_rank_is_not_the_one_it_states_is_refused(lineage: Lineage):
+    refused(lineage, VerificationError, "rank", delta=adapter().replace(b'"rank":"2"', b'"rank":"1"'))
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", adapter()[:-8], adapter() + b"x"])
+def test_a_delta_that_is_no_whole_adapter_is_refused(lineage: Lineage, data: bytes):
+    refused(lineage, VerificationError, "trained change", delta=data)
 
 
 # --- lessons in effect

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from app.errors import AppError
+from app.model.adapters.canonical import read_adapter
 from app.model.api import Commit
-from app.model.lineage.delta import check_delta
 from app.model.lineage.lineage import Lineage
 from app.model.lineage.records import blobs_of, derive_id
 from app.store.home import Store
@@ -103,7 +103,7 @@ def _weights(lineage: Lineage, rebuild: Rebuild | None) -> Iterator[Problem]:  #
         subject = f"version {commit.number}"
         data = lineage.delta(commit)
         try:
-            check_delta(data, commit.base)
+            read_adapter(data, lineage.passport, subject)
         except AppError as error:
             yield Problem("version", subject, error.sentence())
             continue

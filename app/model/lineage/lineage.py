@@ -39,6 +39,7 @@ class Lineage:
     """The versions of one base in one home.
 
     Attributes:
+        passport: The base.
         ref: Name of the head ref of this base.
     """
 
@@ -47,8 +48,7 @@ class Lineage:
         self._objects = objects
         self._refs = refs
         self._audit = audit
-        self._base = passport.id
-        self._title = passport.name
+        self.passport = passport
         self._clock = clock
         self.ref = f"heads/{passport.id[:_REF_CHARS]}"
         self._history = History(passport.id)
@@ -138,8 +138,8 @@ class Lineage:
     def commit(self, new: NewCommit) -> Commit:
         """Make a version, steps 1 to 4. When this returns it survives anything.
 
-        Raises: the audit log's lock; KnownError if parent is not head any more, the delta is empty or not finite, or
-            the disk refuses; VerificationError if delta or verdict are not what they claim. Then there is no version.
+        Raises: the audit log's lock; KnownError if parent is not head any more, or the disk refuses;
+            VerificationError if delta or verdict are not what they must be. Then there is no version.
         """
         self._check(new)
         blobs = _blobs(new)
@@ -208,7 +208,7 @@ class Lineage:
 
     def _make_root(self) -> None:
         """Make the base version 0; where nothing can be written, for this session only, so that answers work."""
-        fields = {"base": self._base, "title": self._title, "action": ROOT_ACTION, "number": 0}
+        fields = {"base": self.passport.id, "title": self.passport.name, "action": ROOT_ACTION, "number": 0}
         root = _with_id(**fields, time=self._clock.now().isoformat())
         payload = {"commit": to_document(root), "written_norm": "0.0"}
         if self.locked is not None:
@@ -224,14 +224,14 @@ class Lineage:
 
     def _check(self, new: NewCommit) -> None:
         self._audit.require_unlocked()
-        check_new(new, head=self.head(), base=self._base)
+        check_new(new, head=self.head(), passport=self.passport)
         self._finish_head()
 
     def _made(self, new: NewCommit, names: Mapping[str, str]) -> Commit:
         return _with_id(
             number=self._history.next_number(),
             parents=(new.parent,),
-            base=self._base,
+            base=self.passport.id,
             scale=float(new.scale),
             lessons=tuple(new.lessons),
             action=new.action,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 
 from app.errors import BugError, DeniedError, KnownError, VerificationError
-from app.model.api import Commit, Outcome
-from app.model.lineage.delta import check_delta
+from app.model.adapters.canonical import read_adapter
+from app.model.api import Commit, Outcome, Passport
 from app.model.lineage.records import ACTIONS, FORGET, LEARN, NewCommit
 from app.store.canonical import digest
 
 
-def check_new(new: NewCommit, *, head: Commit, base: str) -> None:
+def check_new(new: NewCommit, *, head: Commit, passport: Passport) -> None:
     """Check a version to be made.
 
     (1) The request makes sense; (2) it continues the version in use; (3) what is learned, a person has approved;
     (4) the delta is a sound change of this base; (5) the verdict is about this very delta and this parent, and it
     is accept. A person's wish to forget needs no acceptance, but a verdict that is given must be about the delta.
 
-    Raises: BugError (1), KnownError (2, 4), DeniedError (3), VerificationError (4, 5).
+    Raises: BugError (1), KnownError (2), DeniedError (3), VerificationError (4, 5).
     """
     if new.action not in ACTIONS or not (math.isfinite(new.scale) and new.scale > 0):  # (1)
         raise BugError("make a version", f"action {new.action}, scale {new.scale}")
@@ -31,7 +31,7 @@ def check_new(new: NewCommit, *, head: Commit, base: str) -> None:
         if new.action != FORGET:
             raise BugError("make a version", "no change of the weights was given")
         return
-    check_delta(new.delta, base)  # (4)
+    read_adapter(new.delta, passport, "the trained change")  # (4)
     _check_verdict(new, head)  # (5)
 
 
