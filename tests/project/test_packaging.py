@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
 import pytest
@@ -13,7 +17,7 @@ from packaging.version import Version
 
 import app
 import bootstrap
-from tests.project.tracked import ROOT
+from tests.project.tracked import ROOT, tracked
 from tools import lock
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -70,3 +74,27 @@ def test_the_changelog_knows_the_version_or_is_ahead_of_it():
 def test_the_command_is_installed():
     (command,) = entry_points(group="console_scripts", name="ownmind")
     assert command.value == PROJECT["scripts"]["ownmind"]
+
+
+def test_a_built_package_holds_every_file_of_the_app(tmp_path):
+    source = tmp_path / "source"
+    ours = [path for path in tracked("*") if path.startswith(("app/", "resources/"))]
+    for path in [*ours, "pyproject.toml", "README.md", "LICENSE"]:
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, source / path)
+    command = [
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-w",
+        tmp_path,
+        source,
+    ]
+    subprocess.run([sys.executable, *command], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("ownmind-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert set(ours) <= set(archive.namelist())
