@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from app.tasks import CoreThread
 
 if TYPE_CHECKING:
     from app.model.api import BaseFiles
+    from app.ui.services import Services
     from app.wiring import App
 
 
@@ -48,32 +49,50 @@ def _window(given: list[str]) -> int:
 
 def _run_window(root: Path) -> int:
     from app.ui.app import raise_running, run  # noqa: PLC0415 - Qt only for the window
-    from app.ui.services import Services  # noqa: PLC0415
     from app.wiring import prepare_embedded  # noqa: PLC0415
 
     if raise_running(str(root)):
         return 0
-    base = asyncio.run(prepare_embedded(root, lambda words, share: print(f"{words} {share:4.0%}", file=sys.stderr)))  # noqa: T201
+    base = asyncio.run(prepare_embedded(root, _progress()))
     core = CoreThread()
     app = core.run(_opened(root, base))
     logging = start_logging(Home(root).logs)
     try:
         notices = core.run(app.start())
-        services = Services(
-            chats=app.chats,
-            learning=app.learning,
-            learning_events=app.learning_events,
-            devmode=app.devmode,
-            model_name=base.passport.name,
-            app_version=__version__,
-            home=str(root),
-            notices=tuple(notices),
-            shutdown=app.close,
-        )
+        services = services_of(app, root, notices)
         return run(services, core, app.settings)
     finally:
         core.close()
         stop_logging(logging)
+
+
+def services_of(app: App, root: Path, notices: Sequence[str]) -> Services:
+    """Return what the window is given."""
+    from app.ui.services import Services  # noqa: PLC0415 - Qt's room, for the window only
+
+    return Services(
+        chats=app.chats,
+        learning=app.learning,
+        learning_events=app.learning_events,
+        devmode=app.devmode,
+        model_name=app.base.passport.name,
+        app_version=__version__,
+        home=str(root),
+        notices=tuple(notices),
+        shutdown=app.close,
+    )
+
+
+def _progress() -> Callable[[str, float], None]:
+    """Say each stage of the first preparation once, on standard error."""
+    said: set[str] = set()
+
+    def progress(words: str, _: float) -> None:
+        if words not in said:
+            said.add(words)
+            print(words, file=sys.stderr)  # noqa: T201 - there is no window yet
+
+    return progress
 
 
 async def _opened(root: Path, base: BaseFiles) -> App:

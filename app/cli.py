@@ -121,9 +121,7 @@ def _taught(taught: Taught, *, approved: bool) -> tuple[int, Json]:
         "reason": verdict.reason if verdict else "",
     }
     if taught.error is not None:
-        result["error"] = _error_json(
-            taught.error.what, taught.error.subject, taught.error.hint, taught.error.retryable
-        )
+        result["error"] = _error_json(taught.error)
     learned = taught.commit is not None and (verdict is None or verdict.outcome is Outcome.ACCEPT)
     return (DONE if (learned and taught.error is None) or not approved else REFUSED), result
 

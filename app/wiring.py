@@ -58,8 +58,11 @@ _log = logging.getLogger(__name__)
 class Preparation:
     """Gets trainer and gate ready; implements ``app.learning.parts.Prepared``."""
 
-    def __init__(self, base: BaseFiles, trainer: Trainer, gate: Gate, examiner: Engine, cache: Path) -> None:
+    def __init__(
+        self, base: BaseFiles, recipe: Recipe, *, trainer: Trainer, gate: Gate, examiner: Engine, cache: Path
+    ) -> None:
         self._base = base
+        self._recipe = recipe
         self._trainer = trainer
         self._gate = gate
         self._examiner = examiner
@@ -79,8 +82,8 @@ class Preparation:
     async def warm(self) -> None:
         """Load the trainer and let the gate ask base and parent beforehand; a failure shows when it is needed."""
         try:
-            await self._trainer.warm(self._base)
-            await self.planner()
+            planner = await self.planner()
+            await self._trainer.warm(self._base, self._recipe, await planner.generic())
             if self.warmed is not None and self.versions is not None:
                 head, lessons = self.warmed()
                 await self._gate.prepare(self._base, self.versions.ref(head), lessons=lessons)
@@ -110,12 +113,26 @@ class MachineProbes:
         job = TrainJob("trial", self._base, recipe, (example,) * 4, (), (), (), None, output)
         times = [time.monotonic()]
         async with contextlib.aclosing(self._trainer.train(job)) as events:
-            async for _ in events:
-                times.append(time.monotonic())
+            times += [time.monotonic() async for _ in events]
         output.unlink(missing_ok=True)
         if len(times) < 3:  # noqa: PLR2004 - the start and two steps
             raise KnownError("try a training step", "the trainer", "It gave no answer. See the log.")
         return times[2] - times[1]
+
+
+class OpenChat:
+    """What learning asks of the conversations; they exist only after learning does, which they feed."""
+
+    def __init__(self) -> None:
+        self.service: ChatService | None = None
+
+    async def open_turns(self) -> tuple[Turn, ...]:
+        """Return what the model sees of the open conversation."""
+        return await self.service.open_turns() if self.service else ()
+
+    def title(self, chat: str) -> str:
+        """Return a conversation's title, or ""."""
+        return self.service.title(chat) if self.service else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +234,15 @@ def _assemble(store: Store, base: BaseFiles, clock: Clock, engine: Engine | None
     proposals = Proposals(store.database, lineage.record, clock, held=lambda: lineage.holds(lineage.head()))
     probes = MachineProbes(lambda: check(store, lineage), trainer, base, home.work)
     devmode = DeveloperMode(store.database, lineage.record, clock, machine=ThisMachine(home.root), probes=probes)
-    prepared = Preparation(base, trainer, gate, examiner, home.cache / "planning")
+    recipe = Recipe()
+    prepared = Preparation(base, recipe, trainer=trainer, gate=gate, examiner=examiner, cache=home.cache / "planning")
     prepared.versions = versions
     prepared.warmed = lambda: (lineage.head(), len(lineage.holds(lineage.head())))
     events: Events[LearningEvent] = Events()
-    late: dict[str, ChatService] = {}
+    chat = OpenChat()
     parts = Parts(
         base=base,
-        recipe=Recipe(),
+        recipe=recipe,
         lineage=lineage,
         versions=versions,
         serving=serving,
@@ -240,8 +258,7 @@ def _assemble(store: Store, base: BaseFiles, clock: Clock, engine: Engine | None
         events=events,
         clock=clock,
         work=home.work,
-        open_turns=lambda: late["chat"].open_turns(),
-        chat_title=lambda chat: late["chat"].title(chat),
+        chat=chat,
     )
     loop = Loop(parts)
     noticing = Noticing(parts, loop)
@@ -255,7 +272,7 @@ def _assemble(store: Store, base: BaseFiles, clock: Clock, engine: Engine | None
         settings=lambda: chat_settings(settings.get),
         context_tokens=CONTEXT_TOKENS,
     )
-    late["chat"] = chats
+    chat.service = chats
     return App(
         store=store,
         settings=settings,

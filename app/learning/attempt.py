@@ -6,7 +6,7 @@ Rungs, each judged by the same gate, at most three in all:
 2. if the lesson was not learned well enough: the whole change, and after that longer training with a wider margin;
 3. if something else changed too much: less of the change.
 
-A rung that is accepted ends the climb; otherwise the last verdict stands.
+A rung that is accepted ends the climb; otherwise the verdict with the fewest objections stands.
 """
 
 from __future__ import annotations
@@ -124,23 +124,22 @@ class Attempt:
     async def climb(
         self, material: Material, exam: Exam, earlier: tuple[Exam, ...], start: Start, recipe: Recipe, *, limit: float
     ) -> Judged:
-        """Return the first accepted change, or the last one tried.
+        """Return the first accepted change, or the one that fewest rules object to.
 
         Raises: Stopped; the AppError of a failed training or gate.
         """
-        judged: Judged | None = None
+        tried: list[Judged] = []
         for rung in range(1, MOST_RUNGS + 1):
-            change = await self._rung(rung, judged, material, start, recipe)
+            change = await self._rung(rung, tried[-1] if tried else None, material, start, recipe)
             if change is None:
                 break
             candidate = self._candidate(change, material.examined, exam, start, limit=limit)
             verdict = await self._judge(replace(candidate, earlier=earlier))
-            judged = Judged(change, verdict, rung, self._train_seconds, self._gate_seconds)
+            tried.append(Judged(change, verdict, rung, self._train_seconds, self._gate_seconds))
             if verdict.outcome is Outcome.ACCEPT:
-                break
-        if judged is None:
-            raise BugError("learn this", "no attempt was made")
-        return judged
+                return tried[-1]
+        best = min(tried, key=lambda judged: len(_failing(judged.verdict)))
+        return replace(best, rungs=len(tried), train_seconds=self._train_seconds, gate_seconds=self._gate_seconds)
 
     async def _rung(
         self, rung: int, before: Judged | None, material: Material, start: Start, recipe: Recipe
@@ -149,7 +148,7 @@ class Attempt:
         if before is None:
             return await self._train(rung, material, start, recipe)
         change = before.change
-        failing = {check.rule for check in before.verdict.checks if check.outcome is not Outcome.ACCEPT}
+        failing = _failing(before.verdict)
         if failing & _LEARNED:
             if change.share < 1.0:
                 return self._at(change, start, 1.0)
@@ -174,6 +173,7 @@ class Attempt:
             keeps=material.keeps,
             anchors=material.anchors,
             replay=material.replay,
+            generic=material.generic,
             parent=start.path,
             output=self._folder / f"adapter-{rung}.safetensors",
         )
@@ -222,6 +222,10 @@ class Attempt:
         verdict = await self._gate.judge(candidate, report)
         self._gate_seconds += self._clock() - begun
         return verdict
+
+
+def _failing(verdict: Verdict) -> set[str]:
+    return {check.rule for check in verdict.checks if check.outcome is not Outcome.ACCEPT}
 
 
 def _longer(recipe: Recipe) -> Recipe:

@@ -108,6 +108,7 @@ class Forgetting:
                 keeps=material.keeps,
                 anchors=material.anchors,
                 replay=(),
+                generic=material.generic,
                 parent=None,
                 output=folder / "adapter.safetensors",
                 seconds=60.0 * len(left),

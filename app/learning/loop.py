@@ -237,7 +237,7 @@ class Loop:
     async def _restore(self) -> None:
         """Carry the open conversation into the version in use; if that fails, the next answer does it."""
         try:
-            turns = await self._parts.open_turns()
+            turns = await self._parts.chat.open_turns()
             if turns:
                 await self._parts.engine.prefill(turns)
         except AppError as error:

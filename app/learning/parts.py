@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -32,6 +31,18 @@ class Prepared(Protocol):
         ...
 
 
+class Conversations(Protocol):
+    """What learning asks of the conversations."""
+
+    async def open_turns(self) -> tuple[Turn, ...]:
+        """Return what the model sees of the open conversation, to restore it after a swap."""
+        ...
+
+    def title(self, chat: str) -> str:
+        """Return a conversation's title, or ""."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The loop's collaborators."""
@@ -56,7 +67,4 @@ class Parts:
     clock: Clock
     work: Path
     """Folder for files of jobs under way."""
-    open_turns: Callable[[], Awaitable[tuple[Turn, ...]]]
-    """Returns what the model sees of the open conversation, to restore it after a swap."""
-    chat_title: Callable[[str], str]
-    """Returns a conversation's title, or ""."""
+    chat: Conversations

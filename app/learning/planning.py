@@ -27,6 +27,9 @@ TRAIN_NEIGHBOURS = 22
 EXAM_NEIGHBOURS = 12
 ANCHORS = 12
 """Of each kind: short facts, and requests in general."""
+GENERIC = 64
+"""Exchanges of each kind that tell what is generic; always the same ones, so that it is measured once."""
+GENERIC_TOKENS = 24
 REPLAYED_LESSONS = 24
 WORDINGS_PER_REPLAY = 2
 
@@ -39,6 +42,7 @@ class Material:
     keeps: tuple[Example, ...]
     anchors: tuple[Example, ...]
     replay: tuple[Example, ...]
+    generic: tuple[Example, ...]
     examined: tuple[tuple[Turn, ...], ...]
     """Neighbours for the gate only."""
 
@@ -46,7 +50,14 @@ class Material:
         """Return it as the JSON that is stored with the version."""
         groups = {"targets": self.targets, "keeps": self.keeps, "anchors": self.anchors, "replay": self.replay}
         written = {name: [_example_json(example) for example in group] for name, group in groups.items()}
-        return {"format": "ownmind-data-1", **written, "examined": [_turns_json(turns) for turns in self.examined]}
+        told = json.dumps([_example_json(example) for example in self.generic], sort_keys=True).encode()
+        more = {"generic_sha256": hashlib.sha256(told).hexdigest()}
+        return {
+            "format": "ownmind-data-1",
+            **written,
+            **more,
+            "examined": [_turns_json(turns) for turns in self.examined],
+        }
 
 
 class Planner:
@@ -67,6 +78,7 @@ class Planner:
             keeps=await self._own_answers(near.train, parent),
             anchors=await self._own_answers(anchors(Random(seed), ANCHORS), None),
             replay=replay(earlier, Random(seed)),
+            generic=await self.generic(),
             examined=tuple(_ask(text) for text in near.examine),
         )
 
@@ -80,11 +92,18 @@ class Planner:
             keeps=await self._own_answers([text for each in near for text in each.train], None),
             anchors=await self._own_answers(anchors(random, 2 * ANCHORS), None),
             replay=(),
+            generic=await self.generic(),
             examined=tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS],
         )
 
-    async def _own_answers(self, prompts: Sequence[str], version: AdapterRef | None) -> tuple[Example, ...]:
-        items = [Greedy(_ask(text), KEEP_TOKENS) for text in prompts]
+    async def generic(self) -> tuple[Example, ...]:
+        """Return generic exchanges with the base's own answers."""
+        return await self._own_answers(anchors(Random(0), GENERIC), None, tokens=GENERIC_TOKENS)
+
+    async def _own_answers(
+        self, prompts: Sequence[str], version: AdapterRef | None, *, tokens: int = KEEP_TOKENS
+    ) -> tuple[Example, ...]:
+        items = [Greedy(_ask(text), tokens) for text in prompts]
         answers = await self._asker.ask(version, items)
         said = [(item.turns, answer_to(answers, item).text) for item in items]
         return tuple(Example(turns, text) for turns, text in said if text.strip())

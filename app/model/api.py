@@ -290,7 +290,9 @@ class Recipe:
     """Stop once every target token leads by this many nats, twice in a row …"""
     drift: float = 0.03
     """… and what must stay has moved by no more than this many nats (mean KL)."""
-    share: float = 0.8
+    spared: float = 0.9
+    """Share of the energy of generic inputs in the directions that the change must not read; 0 spares none."""
+    share: float = 1.0
     """How much of the trained change to keep at first: leaks fall faster than recall (see ``docs/log.md``)."""
     seed: int = 0
 
@@ -324,6 +326,8 @@ class TrainJob:
     """Where the canonical adapter goes; written last, so its presence means complete."""
     seconds: float = 120.0
     """Time budget for the steps."""
+    generic: tuple[Example, ...] = ()
+    """Generic exchanges, whose directions the change must not read (``Recipe.spared``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,8 +365,11 @@ TrainEvent = Training | Trained | Cancelled | Failed
 class Trainer(Protocol):
     """Turns a job into an adapter file, in a child that runs at low priority."""
 
-    async def warm(self, base: BaseFiles) -> None:
-        """Start the child and load the base, so that approval pays neither. Safe to call again."""
+    async def warm(self, base: BaseFiles, recipe: Recipe | None = None, generic: Sequence[Example] = ()) -> None:
+        """Start the child, load the base and measure what is generic, so that approval pays none of it.
+
+        Safe to call again.
+        """
         ...
 
     def train(self, job: TrainJob) -> AsyncGenerator[TrainEvent, None]:
@@ -436,7 +443,7 @@ class Check:
     """One line of evidence, in words first."""
 
     rule: str
-    """Stable name: efficacy, held_out, locality, retention_parent, retention_base, earlier, safety, norm, degeneration."""
+    """Stable name, such as efficacy, held_out, locality, retention_parent, earlier, safety, norm, degeneration."""
     outcome: Outcome
     words: str
     """For anyone: "Says it when asked in 9 of 10 other wordings"."""

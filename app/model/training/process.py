@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
-from app.model.api import BaseFiles, TrainEvent, TrainJob
+from app.model.api import BaseFiles, Example, Recipe, TrainEvent, TrainJob
 from app.model.child.process import ChildProcess
 from app.model.training import wire
 
@@ -21,7 +21,12 @@ class TrainerProcess:
 
     def __init__(self, module: str = TORCH_CHILD, *, nice: int = NICE) -> None:
         # Waiting threads sleep instead of spinning: a spinning trainer would take a core from the conversation.
-        environment = {"OMP_WAIT_POLICY": "passive"}
+        # Large buffers are kept for the next step instead of being given back and zeroed again by the system.
+        environment = {
+            "OMP_WAIT_POLICY": "passive",
+            "MALLOC_MMAP_THRESHOLD_": "1073741824",
+            "MALLOC_TRIM_THRESHOLD_": "4294967296",
+        }
         self._child = ChildProcess(module, name="trainer", nice=nice, env=environment)
 
     @property
@@ -29,10 +34,10 @@ class TrainerProcess:
         """Process id while it runs."""
         return self._child.pid
 
-    async def warm(self, base: BaseFiles) -> None:
-        """Start the child and load the base. Raises the AppError of a failure."""
+    async def warm(self, base: BaseFiles, recipe: Recipe | None = None, generic: Sequence[Example] = ()) -> None:
+        """Start the child, load the base and measure what is generic. Raises the AppError of a failure."""
         await self._child.start()
-        await self._child.call("warm", wire.base_to_json(base))
+        await self._child.call("warm", wire.warm_to_json(base, recipe, generic))
 
     async def train(self, job: TrainJob) -> AsyncGenerator[TrainEvent, None]:
         """Run one job; the stream ends with Trained, Cancelled or Failed."""

@@ -8,18 +8,31 @@ on arrival, so a value of the wrong shape never reaches a training loop.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from app.errors import BugError
-from app.model.api import BaseFiles, Cancelled, Failed, Trained, TrainEvent, Training, TrainJob
+from app.model.api import (
+    BaseFiles,
+    Cancelled,
+    Example,
+    Failed,
+    Recipe,
+    Trained,
+    TrainEvent,
+    Training,
+    TrainJob,
+)
 from app.model.child.protocol import Json, error_from
 
 T = TypeVar("T")
 
 _BASE = TypeAdapter(BaseFiles)
 _JOB = TypeAdapter(TrainJob)
+_RECIPE = TypeAdapter(Recipe)
+_EXAMPLES = TypeAdapter(tuple[Example, ...])
 _STEP = TypeAdapter(Training)
 _RESULT = TypeAdapter(Trained)
 
@@ -32,6 +45,29 @@ def base_to_json(base: BaseFiles) -> Json:
 def base_from_json(params: Json) -> BaseFiles:
     """Read the parameters of ``warm``. Raises BugError if they are none."""
     return _read(_BASE, params.get("base"), "the base of a trainer")
+
+
+def warm_to_json(base: BaseFiles, recipe: Recipe | None, generic: Sequence[Example]) -> Json:
+    """Return the parameters of ``warm`` with what it may measure beforehand."""
+    if recipe is None or not generic:
+        return base_to_json(base)
+    return {
+        **base_to_json(base),
+        "recipe": _dump(_RECIPE, recipe),
+        "generic": _EXAMPLES.dump_python(tuple(generic), mode="json"),
+    }
+
+
+def warm_from_json(params: Json) -> tuple[BaseFiles, Recipe | None, tuple[Example, ...]]:
+    """Read the parameters of ``warm``. Raises BugError if they are none."""
+    base = base_from_json(params)
+    if "recipe" not in params:
+        return base, None, ()
+    return (
+        base,
+        _read(_RECIPE, params["recipe"], "the recipe of a trainer"),
+        _read(_EXAMPLES, params.get("generic"), "generic examples of a trainer"),
+    )
 
 
 def job_to_json(job: TrainJob) -> Json:

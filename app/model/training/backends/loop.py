@@ -6,7 +6,7 @@ Source of the shape (many wordings, neighbours and anchors held by KL, stop by m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -25,6 +25,7 @@ CLIP_NORM = 1.0
 STEADY_CHECKS = 2
 """How often in a row the margin must hold on every wording."""
 REFERENCE_BATCH = 12
+MOST_ANCHORS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,27 @@ class _Kept:
     reference: Before
 
 
+class Anchors:
+    """What the base says to anchors, kept from job to job: it never changes, whatever is learned."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[int, ...], Branch], _Kept] = {}
+
+    def missing(self, shared: tuple[int, ...], branches: Sequence[Branch]) -> list[Branch]:
+        """Return those that are not known yet."""
+        if len(self._known) > MOST_ANCHORS:
+            self._known.clear()
+        return [branch for branch in branches if (shared, branch) not in self._known]
+
+    def add(self, shared: tuple[int, ...], kept: Sequence[_Kept]) -> None:
+        """Remember."""
+        self._known.update({(shared, item.frozen.branch): item for item in kept})
+
+    def of(self, shared: tuple[int, ...], branches: Sequence[Branch]) -> list[_Kept]:
+        """Return what is known, in this order."""
+        return [self._known[shared, branch] for branch in branches]
+
+
 class Loop:
     """One job on one model. ``load_parent`` puts the weights in place that training starts from."""
 
@@ -87,20 +109,36 @@ class Loop:
         *,
         load_parent: Callable[[], None],
         cancelled: Callable[[], None],
+        anchors: Anchors | None = None,
+        directions: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """``cancelled`` raises to stop; it is asked several times a second."""
+        """Freeze and measure everything once.
+
+        Args:
+            model: The base with a fresh LoRA.
+            material: The examples.
+            recipe: How to train.
+            load_parent: Puts the weights in place that training starts from.
+            cancelled: Raises to stop; it is asked several times a second.
+            anchors: What is known of anchors from jobs before, on the same base and layers.
+            directions: By module, what the change must not read (see ``generic``).
+        """
         self._model = model
         self._recipe = recipe
         self._cancelled = cancelled
-        counts = [len(material.targets), len(material.keeps), len(material.anchors), len(material.replay)]
+        remembered = anchors if anchors is not None else Anchors()
+        fresh = remembered.missing(material.shared, material.anchors)
+        counts = [len(material.targets), len(material.keeps), len(fresh), len(material.replay)]
         self._block, frozen = model.freeze(
-            material.shared, [*material.targets, *material.keeps, *material.anchors, *material.replay]
+            material.shared, [*material.targets, *material.keeps, *fresh, *material.replay]
         )
-        targets, keeps, anchors, replay = _split(frozen, counts)
+        targets, keeps, new, replay = _split(frozen, counts)
         with model.peft.disable_adapter():
-            kept_anchors = self._references(anchors)
+            remembered.add(material.shared, self._references(new))
+        self._directions = directions or {}
+        self._spare(fresh=True)
         load_parent()
-        self._kept = [*self._references(keeps), *kept_anchors]
+        self._kept = [*self._references(keeps), *remembered.of(material.shared, material.anchors)]
         self._keeps = len(keeps)
         self._targets = targets
         self._replay = replay
@@ -113,7 +151,9 @@ class Loop:
             self._cancelled()
             batch = sequences[start : start + REFERENCE_BATCH]
             logits, _, lengths = self._model.logits(self._block, batch)
-            kept.extend(_Kept(frozen, before(rows)) for frozen, rows in zip(batch, logits.split(lengths), strict=True))
+            kept.extend(
+                _Kept(frozen, before(rows)) for frozen, rows in zip(batch, _by_sequence(logits, lengths), strict=True)
+            )
         return kept
 
     def run(self, seconds: float, report: Callable[[Training], None]) -> Outcome:
@@ -182,11 +222,16 @@ class Loop:
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self._model.parameters(), CLIP_NORM)
         optimiser.step()
+        self._spare()
         optimiser.zero_grad(set_to_none=True)
         for index, (rows, targets) in zip(batch.targets, said, strict=True):
             state.margins[index] = float(margins(rows.detach(), targets).min())
         state.tokens += len(self._block) + sum(len(item.hidden) for item in sequences)
         state.loss = float(loss.detach())
+
+    def _spare(self, *, fresh: bool = False) -> None:
+        for name, directions in self._directions.items():
+            self._model.modules()[name].spare(directions, fresh=fresh)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,16 @@ class Module:
         self._down.copy_(torch.from_numpy(down))
         self._up.copy_(torch.from_numpy(up))
 
+    @torch.no_grad()
+    def spare(self, directions: Tensor, *, fresh: bool = False) -> None:
+        """Let ``down`` read nothing of these orthonormal directions, shape (k, in).
+
+        A fresh ``down`` is made longer by what it loses, so that learning starts at its usual size.
+        """
+        rest = self._down - (self._down @ directions.T) @ directions
+        kept = (rest.norm() / self._down.norm()).clamp_min(0.1) if fresh else 1.0
+        self._down.copy_(rest / kept)
+
     def base_norm(self) -> float:
         """Return ‖W‖ (Frobenius) of the frozen weights below."""
         return float(self._base.detach().float().norm())

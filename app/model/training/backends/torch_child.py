@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +13,19 @@ import numpy as np
 import psutil
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from app.errors import KnownError, VerificationError
 from app.model.adapters.canonical import Adapter, read_adapter, tensor_names, write_adapter
-from app.model.api import BaseFiles, Example, Trained, TrainJob
+from app.model.api import BaseFiles, Example, Recipe, Trained, TrainJob
 from app.model.child.protocol import Json
 from app.model.child.serve import Cancel, Cancelled, Emit, serve
 from app.model.folder_tokenizer import FolderTokenizer
 from app.model.prompt import tokenise, tokenise_answer
 from app.model.training import wire
-from app.model.training.backends.loop import Loop, Material, Outcome
+from app.model.training.backends.generic import generic_directions
+from app.model.training.backends.loop import Anchors, Loop, Material, Outcome
 from app.model.training.backends.lora_model import LoraModel, load_base
 from app.model.training.backends.packing import Tokens, branch, shared_length
 
@@ -41,30 +44,40 @@ class Child:
 
     def __init__(self) -> None:
         self._base: Base | None = None
+        self._anchors: dict[int, Anchors] = {}
+        """By first written layer."""
+        self._directions: tuple[object, dict[str, Tensor]] | None = None
 
-    def warm(self, params: Json, _: Emit, __: Cancel) -> Json:
-        """Load the base, if it is not loaded yet."""
-        self._loaded(wire.base_from_json(params))
+    def warm(self, params: Json, _: Emit, cancel: Cancel) -> Json:
+        """Load the base, if it is not loaded yet, and measure what is generic in it."""
+        files, recipe, generic = wire.warm_from_json(params)
+        base = self._loaded(files)
+        if recipe is not None:
+            model = LoraModel(base.model, recipe)
+            names = tuple(model.modules())
+            model.unload()
+            self._directions_of(base, names, recipe, generic, _stop_when(cancel))
         return {}
 
     def train(self, params: Json, emit: Emit, cancel: Cancel) -> Json:
         """Run one job; the adapter file is there once this has returned, and not before."""
         job = wire.job_from_json(params)
-
-        def cancelled() -> None:
-            if cancel.is_set():
-                raise Cancelled
-
+        cancelled = _stop_when(cancel)
         base = self._loaded(job.base)
         start = time.monotonic()
         model = LoraModel(base.model, job.recipe)
         try:
+            names = tuple(model.modules())
+            with model.peft.disable_adapter():
+                directions = self._directions_of(base, names, job.recipe, job.generic, cancelled)
             loop = Loop(
                 model,
                 _material(job, base.tokenizer),
                 job.recipe,
                 load_parent=lambda: _load_parent(model, job),
                 cancelled=cancelled,
+                anchors=self._anchors.setdefault(job.recipe.layers[0], Anchors()),
+                directions=directions,
             )
             outcome = loop.run(job.seconds, lambda step: emit(wire.step_to_json(step)))
             cancelled()
@@ -73,9 +86,30 @@ class Child:
             model.unload()
         return wire.result_to_json(result)
 
+    def _directions_of(
+        self,
+        base: Base,
+        names: tuple[str, ...],
+        recipe: Recipe,
+        generic: tuple[Example, ...],
+        cancelled: Callable[[], None],
+    ) -> dict[str, Tensor]:
+        """Return what the change must not read; measured once for the same modules and exchanges."""
+        if not generic or recipe.spared <= 0:
+            return {}
+        key = (names, recipe.spared, generic)
+        if self._directions is None or self._directions[0] != key:
+            model = base.model
+            sequences = [_tokens(example, base.tokenizer) for example in generic]
+            found = generic_directions(model, names, sequences, share=recipe.spared, cancelled=cancelled)
+            self._directions = (key, found)
+        return self._directions[1]
+
     def _loaded(self, files: BaseFiles) -> Base:
         if self._base is None or self._base.files.passport.id != files.passport.id:
             self._base = None  # frees the old one before the new one comes
+            self._anchors.clear()
+            self._directions = None
             try:
                 model = load_base(files.training, torch.bfloat16 if _has_bf16() else torch.float32)
             except (OSError, ValueError, SafetensorError) as error:
@@ -94,17 +128,28 @@ def _has_bf16() -> bool:
 def _material(job: TrainJob, tokenizer: FolderTokenizer) -> Material:
     if not job.targets:
         raise KnownError("learn this", "training", "There is nothing to learn from.", retryable=False)
-
-    def tokens(example: Example) -> Tokens:
-        prompt = tokenise(tokenizer.template.render(example.turns, add_generation_prompt=True), tokenizer)
-        answer = tokenise_answer(tokenizer.template, example.answer, tokenizer)
-        return Tokens((*prompt, *answer), len(prompt))
-
-    groups = [[tokens(e) for e in group] for group in (job.targets, job.keeps, job.anchors, job.replay)]
+    groups = [
+        [_tokens(example, tokenizer) for example in group]
+        for group in (job.targets, job.keeps, job.anchors, job.replay)
+    ]
     everything = [sequence for group in groups for sequence in group]
     shared = shared_length(everything)
     targets, keeps, anchors, replay = (tuple(branch(sequence, shared) for sequence in group) for group in groups)
     return Material(everything[0].ids[:shared], targets, keeps, anchors, replay)
+
+
+def _tokens(example: Example, tokenizer: FolderTokenizer) -> Tokens:
+    prompt = tokenise(tokenizer.template.render(example.turns, add_generation_prompt=True), tokenizer)
+    answer = tokenise_answer(tokenizer.template, example.answer, tokenizer)
+    return Tokens((*prompt, *answer), len(prompt))
+
+
+def _stop_when(cancel: Cancel) -> Callable[[], None]:
+    def cancelled() -> None:
+        if cancel.is_set():
+            raise Cancelled
+
+    return cancelled
 
 
 def _load_parent(model: LoraModel, job: TrainJob) -> None:
