@@ -143,7 +143,7 @@ class Database:
         try:
             self.backup_if_due(now=True)
         except AppError as error:
-            _log.warning("no backup at close: %s", error.sentence())
+            _log.warning("no backup at close: %s", error)
         self._engine.dispose()
 
     # --- parts

@@ -7,6 +7,7 @@ mended, a damaged database brought back. If the folder cannot be written, it ope
 from __future__ import annotations
 
 import contextlib
+import shutil
 import uuid
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -184,9 +185,14 @@ def _why_read_only(home: Home, files: Files) -> str | None:
 
 
 def _clear_leftovers(home: Home, files: Files) -> None:
-    """Remove temporary files that a crash left; nothing names them."""
+    """Remove what a crash left and nothing names: temporary files, and the files of jobs, which begin anew."""
     folders = (home.root, home.refs / "heads", home.refs / "tags", home.audit, home.backups)
     standing = [folder / name for folder in folders for name in files.list(folder) if name.startswith(TEMPORARY_PREFIX)]
     for path in (*standing, *Objects(home.objects, files).leftovers()):
         with contextlib.suppress(OSError):
             files.unlink(path)
+    for path in home.work.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

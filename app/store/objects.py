@@ -31,6 +31,7 @@ class Objects:
         self._root = root
         self._files = files
         self._ready: set[Path] = set()
+        self._sound: dict[str, int] = {}
         self.fresh: set[str] = set()
 
     def put(self, data: bytes) -> str:
@@ -78,12 +79,17 @@ class Objects:
         return data
 
     def intact(self, name: str) -> bool:
-        """Return whether ``get`` would succeed."""
+        """Return whether a blob is there and undamaged.
+
+        It is read once a session; later only its presence and length are looked at, since lists ask often. ``get``
+        verifies every time.
+        """
         try:
-            self.get(name)
-        except (KnownError, VerificationError):
+            if name not in self._sound:
+                self._sound[name] = len(self.get(name))
+            return self._files.size_bytes(self.path(name)) == self._sound[name]
+        except (KnownError, VerificationError, OSError):
             return False
-        return True
 
     def has(self, name: str) -> bool:
         """Return whether a file of that name is there, unread."""

@@ -119,7 +119,12 @@ def test_temporary_files_of_a_crash_are_removed_and_nothing_else(tmp_path: Path)
     half = [folder / ".tmp-half" for folder in folders]
     for path in half:
         path.write_bytes(b"half")
+    job = store.home.work / "proposal"
+    job.mkdir()
+    (job / "adapter.safetensors").write_bytes(b"half")
+    (store.home.work / "note").write_bytes(b"")
     opened(tmp_path)
+    assert list(store.home.work.iterdir()) == []
     assert not any(path.exists() for path in half)
     assert all(path.exists() for path in kept)
 

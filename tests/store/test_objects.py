@@ -60,6 +60,16 @@ def test_a_damaged_blob_is_never_returned(objects: Objects, disk: Files, damage:
     assert not objects.intact(name)
 
 
+def test_a_blob_found_intact_that_vanishes_or_shrinks_later_is_noticed(objects: Objects, disk: Files):
+    name = objects.put(b"data")
+    assert objects.intact(name)
+    assert objects.intact(name)
+    disk.write(objects.path(name), b"dat")
+    assert not objects.intact(name)
+    disk.unlink(objects.path(name))
+    assert not objects.intact(name)
+
+
 def test_putting_a_damaged_blob_again_mends_it(objects: Objects, disk: Files):
     name = objects.put(b"data")
     disk.write(objects.path(name), b"dat")

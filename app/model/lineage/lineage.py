@@ -159,9 +159,7 @@ class Lineage:
         Raises: the audit log's lock; KnownError if its weights are missing or the disk refuses.
         """
         target = self.get(to.id)
-        if not self.available(target):
-            hint = "Its weights are missing or damaged. Every other version can still be used."
-            raise KnownError("use a version", f"version {target.number}", hint, retryable=False)
+        self._require_weights(target)
         before = self.head()
         if target.id != before.id:
             self._append(HEAD, {"from": before.id, "to": target.id, "reason": reason})
@@ -241,6 +239,14 @@ class Lineage:
             time=self._clock.now().isoformat(),
             **names,
         )
+
+    def _require_weights(self, target: Commit) -> None:
+        try:
+            if target.delta is not None:
+                self._objects.get(target.delta)
+        except (KnownError, VerificationError) as error:
+            hint = "Its weights are missing or damaged. Every other version can still be used."
+            raise KnownError("use a version", f"version {target.number}", hint, retryable=False) from error
 
     def _append(self, kind: str, payload: dict[str, Any]) -> None:
         entry = self._audit.append(kind, payload)
