@@ -262,7 +262,7 @@ def pip(*arguments: str) -> None:
 
     strays = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_HASHES")
     clean = {key: value for key, value in os.environ.items() if key not in strays}
-    clean |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    clean |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PYTHONWARNINGS": "ignore"}
     command = [str(PYTHON), "-m", "pip", "install", "--quiet", *arguments]
     if subprocess.run(command, cwd=ROOT, env=clean, check=False).returncode:
         raise SetupError(
