@@ -61,8 +61,8 @@ def prompts(base, count=20):
     ]
 
 
-def outputs(run, base):
-    return [run(ids) for ids in prompts(base)]
+def outputs(run, base, count=20):
+    return [run(ids) for ids in prompts(base, count)]
 
 
 def mean_divergence(left, right):
