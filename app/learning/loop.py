@@ -166,7 +166,7 @@ class Loop:
         exams = tuple(item.exam() for item in earlier)
         judged = await attempt.climb(material, lesson.exam(), exams, start, parts.recipe, limit=budget.size_limit)
         evidence = json.dumps(verdict_to_dict(judged.verdict))
-        stages = Stages(train=judged.train_seconds, gate=judged.gate_seconds, extra={"rungs": judged.rungs})
+        stages = Stages(train=judged.train_seconds, gate=judged.gate_seconds, extra={"rungs": judged.rungs, "steps": judged.change.trained.steps})
         if judged.verdict.outcome is not Outcome.ACCEPT:
             total = parts.clock.monotonic() - self._begun[proposal]
             self._ensure_gating(proposal)

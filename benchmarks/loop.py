@@ -1,0 +1,179 @@
+"""Benchmark ``loop``: from click to the same conversation on new weights, lesson after lesson.
+
+Prints the seconds of each stage for every lesson, medians and 95th percentiles beside the targets, the peak memory of
+all processes, and how fast a conversation streams while a lesson is being trained, beside its idle speed.
+
+Run: python -m benchmarks.loop [--items FILE] [--count N] [--home DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from app.learning.api import Lesson, Taught
+from app.learning.ledger_view import lessons_at
+from app.learning.lesson import lesson_of
+from app.model.api import Done, Greedy, GreedyResult, Role, Sampling, Turn
+from app.model.gate.answers import fault, needs_meaning
+from app.wiring import App
+from benchmarks.teaching import LESSONS, PeakMemory, machine, opened, read_lessons
+
+MEDIAN_TARGET_S = 45.0
+MEMORY_TARGET_BYTES = 3 * 10**9
+SPEED_TARGET = 0.5
+STAGES = ("train", "gate", "activate", "self_test", "restore", "total")
+TELL = (Turn(Role.USER, "Tell me a long story about a lighthouse keeper."),)
+
+
+async def streaming_speed(app: App) -> float:
+    """Return tokens per second of one long greedy answer, from first token to last."""
+    sampling = Sampling(max_tokens=160)
+    async for event in app.engine.generate(TELL, sampling):
+        if isinstance(event, Done):
+            return (event.tokens - 1) / (event.seconds - event.first_seconds)
+    return 0.0
+
+
+async def still_held(app: App) -> list[str]:
+    """Return the prompts of lessons that the version in use does not show any more."""
+    head = app.lineage.head()
+    lessons = [lesson_of(row) for row in lessons_at(app.lineage, app.parts.ledger, head)]
+    items = [Greedy(lesson.wordings.train[0], 256) for lesson in lessons]
+    results = await app.engine.evaluate(items, adapter=app.versions.ref(head))
+    lost = []
+    for lesson, said in zip(lessons, results, strict=True):
+        assert isinstance(said, GreedyResult)
+        cosine = 0.0
+        if needs_meaning(lesson.kind):
+            one, two = await app.encoder.encode([lesson.answer, said.text])
+            cosine = sum(a * b for a, b in zip(one, two, strict=True))
+        if fault(lesson.exam(), said, cosine) is not None:
+            lost.append(lesson.prompt)
+    return lost
+
+
+async def teach(app: App, lesson: Lesson, *, measure_speed: bool) -> tuple[Taught, float | None]:
+    """Teach one lesson; meanwhile, if asked, stream an answer."""
+    work = asyncio.ensure_future(app.learning.teach(lesson, approve=True))
+    speed = None
+    if measure_speed:
+        await asyncio.sleep(4)
+        speed = await streaming_speed(app)
+    return await work, speed
+
+
+async def run(items: list[Lesson], home: Path) -> dict[str, Any]:
+    """Teach all lessons in a row and return the report."""
+    rows: list[dict[str, Any]] = []
+    speeds: list[float] = []
+    async with opened(home) as app:
+        idle = statistics.median([await streaming_speed(app) for _ in range(3)])
+        with PeakMemory() as peak:
+            for number, lesson in enumerate(items):
+                await app.parts.prepared.warm()  # what a card on screen does while it is read
+                taught, speed = await teach(app, lesson, measure_speed=number in (1, 5, 9))
+                speeds += [speed] if speed is not None else []
+                rows.append(_row(lesson, taught, speed))
+                _say(rows[-1])
+        lost = await still_held(app)
+    return {
+        "benchmark": "loop",
+        "machine": machine(),
+        "lessons": rows,
+        "accepted": sum(row["state"] == "proven" for row in rows),
+        "held_at_the_end": sum(row["state"] == "proven" for row in rows) - len(lost),
+        "lost": lost,
+        "seconds": _summary([row for row in rows if row["speed_measured"] is None]),
+        "peak_memory_bytes": peak.bytes,
+        "idle_tokens_per_second": idle,
+        "tokens_per_second_while_training": statistics.median(speeds) if speeds else None,
+    }
+
+
+def _row(lesson: Lesson, taught: Taught, speed: float | None) -> dict[str, Any]:
+    seconds = {name: round(getattr(taught.stages, name), 2) for name in STAGES}
+    checks = taught.verdict.checks if taught.verdict else ()
+    return {
+        "prompt": lesson.prompt,
+        "state": taught.state.value,
+        "seconds": seconds,
+        "rungs": taught.stages.extra.get("rungs"),
+        "steps": taught.stages.extra.get("steps"),
+        "reason": taught.verdict.reason if taught.verdict else "",
+        "failing": [
+            f"{check.rule}: {check.words} {list(check.details)[:3]}" for check in checks if check.outcome != "accept"
+        ],
+        "error": taught.error.what if taught.error else None,
+        "speed_measured": speed,
+    }
+
+
+def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return median and 95th percentile of each stage over lessons during which nothing else was measured."""
+    found: dict[str, dict[str, float]] = {}
+    for stage in STAGES:
+        values = sorted(row["seconds"][stage] for row in rows)
+        if values:
+            found[stage] = {
+                "median": statistics.median(values),
+                "p95": values[min(len(values) - 1, round(0.95 * (len(values) - 1)))],
+            }
+    return found
+
+
+def _say(row: dict[str, Any]) -> None:
+    seconds = " ".join(f"{name} {value:6.2f}" for name, value in row["seconds"].items())
+    print(
+        f"{row['state']:9} {seconds}  rungs {row['rungs']}  {row['prompt'][:40]} {row['failing'] or ''}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the figures beside their targets."""
+    total = report["seconds"].get("total", {"median": float("nan"), "p95": float("nan")})
+    speed = report["tokens_per_second_while_training"]
+    lines = [
+        "| figure | measured | target |",
+        "|---|---|---|",
+        f"| lessons accepted | {report['accepted']} of {len(report['lessons'])} | all but one of twenty |",
+        f"| still held at the end | {report['held_at_the_end']} | as many as accepted |",
+        f"| click to restored conversation, median | {total['median']:.1f} s | ≤ {MEDIAN_TARGET_S:.0f} s |",
+        f"| the same, 95th percentile | {total['p95']:.1f} s | – |",
+        f"| peak memory, all processes | {report['peak_memory_bytes'] / 1e9:.2f} GB | ≤ {MEMORY_TARGET_BYTES / 1e9:.0f} GB |",
+    ]
+    if speed is not None:
+        idle = report["idle_tokens_per_second"]
+        lines.append(
+            f"| streaming while training | {speed:.0f} of {idle:.0f} tokens/s ({speed / idle:.2f}) | ≥ {SPEED_TARGET} |"
+        )
+    for stage in STAGES[:-1]:
+        if stage in report["seconds"]:
+            lines.append(f"| {stage}, median | {report['seconds'][stage]['median']:.2f} s | – |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=Path, default=LESSONS)
+    parser.add_argument("--count", type=int, default=21)
+    parser.add_argument("--home", type=Path)
+    options = parser.parse_args()
+    items = read_lessons(options.items)[: options.count]
+    with tempfile.TemporaryDirectory() as folder:
+        report = asyncio.run(run(items, options.home or Path(folder) / "home"))
+    print(json.dumps(report, indent=1, ensure_ascii=False))
+    print(table(report))
+
+
+if __name__ == "__main__":
+    main()
