@@ -18,7 +18,7 @@ from app.ui.chatlist import ChatList
 from app.ui.theme import SIDEBAR_PX, Theme
 from app.ui.widgets import Button, Kind, Label, column, frame, row
 
-_FOOT_SIDE_PX = 10
+_FOOT_SIDE_PX = 9
 """Padding and border of the foot at each side."""
 
 
@@ -216,4 +216,4 @@ class Sidebar(QFrame):
         self.setFixedWidth(px(SIDEBAR_PX))
         self._upper.setContentsMargins(px(12), px(12), px(12), px(8))
         self._upper.setSpacing(px(3))
-        self._foot_line.setContentsMargins(px(4), px(4), px(4), px(4))
+        self._foot_line.setContentsMargins(px(3), px(4), px(3), px(4))
