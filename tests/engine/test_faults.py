@@ -115,6 +115,26 @@ def test_a_child_that_dies_while_idle_is_started_again_by_the_next_request():
     assert len(asyncio.run(run())) == 1
 
 
+def test_after_a_crash_the_base_never_answers_in_place_of_the_version_in_use(tmp_path):
+    adapter = small_adapter(real_base(), tmp_path, seed=1)
+
+    async def run():
+        async with loaded() as engine:
+            await engine.activate(adapter)
+            os.kill((await engine.stats()).pid, signal.SIGKILL)
+            away = adapter.path.rename(tmp_path / "away")
+            without = [(await collect(engine, QUESTION))[-1] for _ in range(2)]
+            stats = await engine.stats()
+            away.rename(adapter.path)
+            return without, stats, (await collect(engine, QUESTION))[-1]
+
+    without, stats, after = asyncio.run(run())
+    assert [type(event) for event in without] == [Failed, Failed]
+    assert stats.adapter is None
+    assert isinstance(after, Done)
+    assert after.adapter == adapter.sha256
+
+
 def test_a_child_that_dies_mid_evaluation_raises_the_reason():
     async def run():
         async with loaded() as engine:
@@ -224,27 +244,30 @@ BAD_BASES: dict[str, Callable[[BaseFiles, Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD_BASES)
-def test_a_bad_model_file_is_refused_and_a_good_one_loads_after(tmp_path, what):
+def test_bad_model_files_are_refused_by_name_and_a_good_one_loads_after(tmp_path):
     base = real_base()
-    bad = replace(base, serving=tmp_path / "model.gguf")
-    BAD_BASES[what](base, bad.serving)
+
+    async def refused(engine: LlamaEngine, what: str) -> tuple[VerificationError, object]:
+        bad = replace(base, serving=tmp_path / "model.gguf")
+        BAD_BASES[what](base, bad.serving)
+        with pytest.raises(VerificationError) as caught:
+            await engine.load(bad, context_tokens=512)
+        return caught.value, (await collect(engine, QUESTION))[-1]
 
     async def run():
         engine = LlamaEngine()
-        with pytest.raises(VerificationError) as caught:
-            await engine.load(bad, context_tokens=512)
         try:
-            blocked = (await collect(engine, QUESTION))[-1]
+            outcomes = {what: await refused(engine, what) for what in BAD_BASES}
             await engine.load(base, context_tokens=512)
-            return caught.value, blocked, (await collect(engine, QUESTION))[-1]
+            return outcomes, (await collect(engine, QUESTION))[-1]
         finally:
             await engine.close()
 
-    error, blocked, after = asyncio.run(run())
-    assert error.subject == "model.gguf"
-    assert isinstance(blocked, Failed)
-    assert blocked.error.kind == "VerificationError"
+    outcomes, after = asyncio.run(run())
+    for what, (error, blocked) in outcomes.items():
+        assert error.subject == "model.gguf", what
+        assert isinstance(blocked, Failed), what
+        assert blocked.error.kind == "VerificationError", what
     assert isinstance(after, Done)
 
 

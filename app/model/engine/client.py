@@ -109,12 +109,17 @@ class ChildEngine:
         self._note_death()
         self._restarts.check()
         await self._load(self._wanted)
-        self._active = await self._set(self._adapter)
+        try:
+            self._active = await self._set(self._adapter)
+        except AppError:  # never answer from the base where a version was in use
+            self._info = None
+            await self._child.close()
+            raise
 
     def _note_death(self) -> None:
         """Count a crash once: after it, the engine knows of no loaded base until it is started again."""
         if self._info is not None and self._child.death is not None:
-            self._info = None
+            self._info = self._active = None
             self._restarts.crashed(self._child.death)
 
     @contextlib.asynccontextmanager
