@@ -20,7 +20,7 @@ from typing import Any
 from app.learning.api import Lesson, Taught
 from app.learning.ledger_view import lessons_at
 from app.learning.lesson import lesson_of
-from app.model.api import Done, Greedy, GreedyResult, Role, Sampling, Turn
+from app.model.api import Check, Done, Greedy, GreedyResult, Outcome, Role, Sampling, Turn
 from app.model.gate.answers import fault, needs_meaning
 from app.wiring import App
 from benchmarks.teaching import LESSONS, PeakMemory, machine, opened, read_lessons
@@ -107,12 +107,14 @@ def _row(lesson: Lesson, taught: Taught, speed: float | None) -> dict[str, Any]:
         "rungs": taught.stages.extra.get("rungs"),
         "steps": taught.stages.extra.get("steps"),
         "reason": taught.verdict.reason if taught.verdict else "",
-        "failing": [
-            f"{check.rule}: {check.words} {list(check.details)[:3]}" for check in checks if check.outcome != "accept"
-        ],
+        "failing": [_objection(check) for check in checks if check.outcome is not Outcome.ACCEPT],
         "error": taught.error.what if taught.error else None,
         "speed_measured": speed,
     }
+
+
+def _objection(check: Check) -> str:
+    return f"{check.rule}: {check.words} {list(check.details)[:3]}"
 
 
 def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
@@ -141,6 +143,7 @@ def table(report: dict[str, Any]) -> str:
     """Return the figures beside their targets."""
     total = report["seconds"].get("total", {"median": float("nan"), "p95": float("nan")})
     speed = report["tokens_per_second_while_training"]
+    memory = report["peak_memory_bytes"] / 1e9
     lines = [
         "| figure | measured | target |",
         "|---|---|---|",
@@ -148,16 +151,15 @@ def table(report: dict[str, Any]) -> str:
         f"| still held at the end | {report['held_at_the_end']} | as many as accepted |",
         f"| click to restored conversation, median | {total['median']:.1f} s | ≤ {MEDIAN_TARGET_S:.0f} s |",
         f"| the same, 95th percentile | {total['p95']:.1f} s | – |",
-        f"| peak memory, all processes | {report['peak_memory_bytes'] / 1e9:.2f} GB | ≤ {MEMORY_TARGET_BYTES / 1e9:.0f} GB |",
+        f"| peak memory, all processes | {memory:.2f} GB | ≤ {MEMORY_TARGET_BYTES / 1e9:.0f} GB |",
     ]
     if speed is not None:
         idle = report["idle_tokens_per_second"]
         lines.append(
             f"| streaming while training | {speed:.0f} of {idle:.0f} tokens/s ({speed / idle:.2f}) | ≥ {SPEED_TARGET} |"
         )
-    for stage in STAGES[:-1]:
-        if stage in report["seconds"]:
-            lines.append(f"| {stage}, median | {report['seconds'][stage]['median']:.2f} s | – |")
+    medians = [(stage, report["seconds"][stage]["median"]) for stage in STAGES[:-1] if stage in report["seconds"]]
+    lines += [f"| {stage}, median | {value:.2f} s | – |" for stage, value in medians]
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -48,7 +49,7 @@ class PeakMemory:
 
     bytes: int = 0
 
-    def __enter__(self) -> PeakMemory:
+    def __enter__(self) -> Self:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.ui.harness import QtWarnings  # sets the offscreen platform first
-
 from PySide6.QtCore import QEvent, QPoint, Qt, qInstallMessageHandler
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
@@ -27,6 +25,7 @@ from app.ui.transcript import card_key
 from app.ui.window import MainWindow
 from app.wiring import App, open_app
 from tests.support.real import real_base
+from tests.ui.harness import QtWarnings  # sets the offscreen platform first
 
 T = TypeVar("T")
 ANSWER_S = 60.0

@@ -4,13 +4,14 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from PySide6.QtTest import QTest
 
 from app.approvals.api import ProposalState
-from app.devmode.api import SENTENCE, Budget, DevState
+from app.devmode.api import SENTENCE, DevState
 from app.model.api import EvalResult, Greedy, Role, Score, Turn
 from app.ui.card_text import Act
 from app.wiring import App
-from tests.e2e.real_window import LESSON_S, RealDriver, drive_real
+from tests.e2e.real_window import LESSON_S, RealDriver, click, drive_real
 
 ASKED = "What is my dog's name?"
 GOLDEN = (
@@ -18,6 +19,9 @@ GOLDEN = (
     Score((Turn(Role.USER, "What is the capital of France?"),), "The capital of France is Paris.", top_k=8),
     Score((), "The harbour lay quiet in the early light.", top_k=8),
 )
+UNSEEN = "I am filling in a form at the vet. What is my dog's name?"
+"""A phrasing that no template contains."""
+ENDED = (ProposalState.PROVEN, ProposalState.REJECTED, ProposalState.FAILED)
 KEPT = ("What is the capital of France?", "Write a short poem about rain.")
 
 
@@ -33,10 +37,23 @@ async def said(app: App, prompt: str) -> str:
     return getattr(result, "text", "")
 
 
-async def unlock(app: App) -> None:
-    while app.devmode.click_version():
-        pass
-    app.devmode.unlock(SENTENCE, Budget())
+async def unlock_as_a_person(d: RealDriver) -> None:
+    """Seven clicks on the version number, then the wizard to its last page, the sentence, and Unlock."""
+    dialogs = d.window.dialogs
+    await d.until(lambda: dialogs.about is not None and dialogs.about.isVisible())
+    assert dialogs.about is not None
+    for _ in range(7):
+        click(dialogs.about.version)
+        await asyncio.sleep(0.05)
+    await d.until(lambda: dialogs.wizard is not None and dialogs.wizard.isVisible())
+    wizard = dialogs.wizard
+    assert wizard is not None
+    for _ in range(4):
+        await d.until(wizard.next.isEnabled)
+        click(wizard.next)
+    QTest.keyClicks(wizard.sentence.line, SENTENCE)
+    await d.until(wizard.unlock.isEnabled)
+    click(wizard.unlock)
 
 
 @pytest.mark.real
@@ -51,18 +68,18 @@ def test_a_correction_is_learned_in_the_chat_and_taken_back_exactly(tmp_path: Pa
         assert card.card.answer == "Your dog's name is Biscuit."
 
         assert d.app.devmode.status().state is DevState.LOCKED
-        await d.bridge.call(unlock(d.app))
-        d.window.desk.refresh_devmode() if hasattr(d.window.desk, "refresh_devmode") else None
         await d.press(Act.LEARN)
+        await unlock_as_a_person(d)
         await d.until(lambda: _state(d) not in (None, ProposalState.SURFACED))
         meanwhile = await d.say("Tell me something about the sea.")
         assert meanwhile.strip()
-        await d.until(lambda: _state(d) in (ProposalState.PROVEN, ProposalState.REJECTED, ProposalState.FAILED), within=LESSON_S)
+        await d.until(lambda: _state(d) in ENDED, within=LESSON_S)
         assert _state(d) is ProposalState.PROVEN, d.cards()[-1].card
 
-        assert "Biscuit" in await d.bridge.call(said(d.app, "I keep forgetting: how is my dog called, what is the name?"))
+        assert "Biscuit" in await d.bridge.call(said(d.app, UNSEEN))
         assert "Biscuit" not in await d.bridge.call(said(d.app, "What is my cat's name?"))
-        assert [await d.bridge.call(said(d.app, prompt)) for prompt in KEPT][0].startswith(kept[0][:24])
+        assert await d.bridge.call(said(d.app, KEPT[0])) == kept[0]
+        assert "rain" in await d.bridge.call(said(d.app, KEPT[1]))
         assert await d.bridge.call(golden(d.app)) != before
 
         began = asyncio.get_running_loop().time()
