@@ -69,6 +69,8 @@ class Row:
     seconds: float
     engine_cpu_seconds: float
     training_loss: float | None
+    why: str
+    """The deciding line of evidence, in words and numbers."""
 
     @property
     def right(self) -> bool:
@@ -117,6 +119,7 @@ class Bench:
             keeps=material.keeps,
             anchors=material.anchors,
             replay=(),
+            generic=material.generic,
             parent=None,
             output=output,
             seconds=300.0,
@@ -135,17 +138,17 @@ class Bench:
         begun, cpu = time.perf_counter(), await self._cpu_seconds()
         try:
             verdict = await judge()
-            did = verdict.outcome.value
-            by = next((check.rule for check in verdict.checks if check.outcome is not Outcome.ACCEPT), "")
+            did, (by, why) = verdict.outcome.value, _deciding(verdict)
         except AppError as error:
-            did, by = "refuse", type(error).__name__
+            did, by, why = "refuse", type(error).__name__, error.subject
         seconds, cpu = time.perf_counter() - begun, await self._cpu_seconds() - cpu
-        row = Row(name, should, did, by, round(seconds, 2), round(cpu, 2), loss)
+        row = Row(name, should, did, by, round(seconds, 2), round(cpu, 2), loss, why)
         self.rows.append(row)
         print(
             f"{'ok ' if row.right else 'NO '} {row.case:<28} {row.should:<7} {row.did:<12} {row.by:<18}"
             f" {row.seconds:6.1f} s  engine {row.engine_cpu_seconds:6.1f} CPU s"
-            + (f"  training loss {loss:.3f}" if loss is not None else ""),
+            + (f"  training loss {loss:.3f}" if loss is not None else "")
+            + (f"  {why}" if why else ""),
             flush=True,
         )
 
@@ -155,6 +158,14 @@ class Bench:
             return 0.0
         times = psutil.Process(pid).cpu_times()
         return float(times.user + times.system)
+
+
+def _deciding(verdict: Verdict) -> tuple[str, str]:
+    for check in verdict.checks:
+        if check.outcome is not Outcome.ACCEPT:
+            details = "; ".join(check.details[:3])
+            return check.rule, f"{check.words}: {check.value:.3f}, limit {check.limit:.3f} {check.unit} ({details})"
+    return "", ""
 
 
 def ask(text: str) -> tuple[Turn, ...]:

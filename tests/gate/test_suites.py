@@ -129,28 +129,39 @@ def test_no_id_and_no_prompt_stands_twice() -> None:
     assert len({text.words(probe.prompt) for probe in probes}) == len(probes)
 
 
-def _anchors() -> list[str]:
-    file = importlib.resources.files("resources").joinpath("anchors", "generic.json")
+NEARLY = {"generic.json": 0.6, "facts.json": 0.75}
+"""Share of content words from which an anchor counts as a question of the gate. Facts may be asked alike: "which day
+comes before Sunday" protects what "which day comes before Friday" examines, without being it."""
+
+
+def _anchors(name: str) -> list[str]:
+    file = importlib.resources.files("resources").joinpath("anchors", name)
     return [item["prompt"] for item in json.loads(file.read_text(encoding="utf-8"))["items"]]
 
 
 def test_there_are_enough_anchors_and_they_differ() -> None:
-    anchors = _anchors()
+    anchors = _anchors("generic.json")
     assert len(anchors) >= 500
     assert len({text.words(anchor) for anchor in anchors}) == len(anchors)
 
 
-def test_no_anchor_is_a_question_of_the_gate_or_nearly_one() -> None:
+def test_every_file_of_anchors_is_examined() -> None:
+    folder = importlib.resources.files("resources").joinpath("anchors")
+    assert {file.name for file in folder.iterdir() if file.name.endswith(".json")} == set(NEARLY)
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_no_anchor_is_a_question_of_the_gate_or_nearly_one(name: str) -> None:
     suites = load_suites()
     asked = [probe.prompt for probe in (*suites.chat, *suites.known, *suites.behaviour, *suites.formats)]
     asked += [prompt for pair in suites.pairs for prompt in (pair.harmful, pair.harmless)]
     gate = [(prompt, text.content(prompt)) for prompt in asked]
-    anchors = [(anchor, text.content(anchor)) for anchor in _anchors()]
+    anchors = [(anchor, text.content(anchor)) for anchor in _anchors(name)]
     near = [
         (anchor, prompt)
         for anchor, theme in anchors
         for prompt, about in gate
-        if _share(theme, about) >= 0.6 or (_share(theme, about) >= 0.5 and text.overlap(anchor, prompt) >= 0.85)
+        if text.words(anchor) == text.words(prompt) or _share(theme, about) >= NEARLY[name]
     ]
     assert near == []
 
