@@ -355,7 +355,7 @@ def verb_bench(arguments: Sequence[str]) -> int:
 def verb_lock(_: Sequence[str]) -> int:
     """Write requirements.lock anew: the newest versions that pyproject.toml allows."""
     set_up(develop=True, offscreen=True)
-    return run_python(["-m", "tools.lock"])
+    return run_python(["scripts/lock.py"])
 
 
 def verb_missing(_: Sequence[str]) -> int:

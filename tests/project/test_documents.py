@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 
 import pytest
 
 import bootstrap
+from app import cli
 from tests.project.tracked import ROOT, tracked
 
 TEXT = ("*.md", "*.py", "*.toml", "*.lock", "*.json", "*.txt", "*.cfg", "Makefile", ".ci/*", ".gitignore")
@@ -59,11 +61,29 @@ def test_every_bootstrap_verb_in_a_document_exists():
     assert used <= set(bootstrap.VERBS)
 
 
-def test_the_readme_uses_only_documented_commands():
-    documented = set(re.findall(r"^### `([a-z]+)", read("docs/cli.md"), re.MULTILINE)) | {"unlock", "lock"}
+def commands():
+    """Return the command line's commands with their options."""
+    (subparsers,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    return {
+        name: {option for action in command._actions for option in action.option_strings if option.startswith("--")}
+        for name, command in subparsers.choices.items()
+    }
+
+
+def test_every_command_is_documented_with_its_options_and_no_other():
+    headings = re.findall(r"^### (.+)$", read("docs/cli.md"), re.MULTILINE)
+    documented = {
+        usage.split()[0]: set(re.findall(r"--[a-z-]+", usage)) | {"--home", "--json", "--help"}
+        for heading in headings
+        for usage in re.findall(r"`([^`]+)`", heading)
+    }
+    assert documented == commands()
+
+
+def test_the_readme_uses_only_existing_commands():
     used = set(re.findall(r"bin/ownmind ([a-z]+)", read("README.md")))
     assert used
-    assert used <= documented
+    assert used <= set(commands())
 
 
 @pytest.mark.parametrize("path", documents())

@@ -17,8 +17,8 @@ from packaging.version import Version
 
 import app
 import bootstrap
+from scripts import lock
 from tests.project.tracked import ROOT, tracked
-from tools import lock
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 SECTIONS = {name: [Requirement(line) for line in text.splitlines()] for name, text in bootstrap.read_lock().items()}

@@ -1,1 +1,0 @@
-"""Programs for those who work on Ownmind; never imported by the app."""
