@@ -45,7 +45,7 @@ async def opened(home: Path) -> AsyncIterator[App]:
 
 @dataclass
 class PeakMemory:
-    """The largest sum of proportional set sizes of this process and its children, in bytes, sampled twice a second."""
+    """The largest sum of proportional set sizes of this process and its children, in bytes, sampled every two seconds."""
 
     bytes: int = 0
 
@@ -60,7 +60,7 @@ class PeakMemory:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.5):
+        while not self._stop.wait(2.0):
             self.bytes = max(self.bytes, memory_now())
 
 

@@ -122,7 +122,7 @@ class Session:
         window.close_asked.connect(partial(_settle, closed))
         window.show()
         watch = SlowTurns(window) if os.environ.get("OWNMIND_DEV") == "1" else None
-        self._tasks.start(window.begin(), "begin")
+        self._tasks.start(self._begin(window), "begin")
         try:
             await closed
         finally:
@@ -130,6 +130,10 @@ class Session:
             first.close()
             await self._end(window, bridge)
             undo()
+
+    async def _begin(self, window: MainWindow) -> None:
+        await window.begin()
+        log.info("the window is usable")
 
     async def _end(self, window: MainWindow, bridge: Bridge) -> None:
         window.hide()
