@@ -32,6 +32,13 @@ def test_one_changed_answer_is_named_in_the_singular() -> None:
     assert reasons.reason(CAPITAL, [check("locality")], changes) == "It would have changed one other capital."
 
 
+def test_one_changed_answer_of_another_kind_is_quoted() -> None:
+    changes = [Change("Who wrote Hamlet?", None)]
+    assert reasons.reason(CAPITAL, [check("locality")], changes) == (
+        "It would have changed the answer to “Who wrote Hamlet?”."
+    )
+
+
 def test_changed_answers_of_different_kinds_are_named_by_example() -> None:
     changes = [Change("Who wrote Hamlet?", None), Change("What is two plus two?", None)]
     assert reasons.reason(CAPITAL, [check("locality")], changes) == (

@@ -67,6 +67,10 @@ def test_one_in_twelve_near_questions_may_change_and_a_fixed_pin_never(near: Nea
     assert rules.locality(near, ("cat", "sister"), LIMITS).outcome is outcome
 
 
+def test_a_fixed_pin_has_the_limit_zero() -> None:
+    assert rules.locality(Near((), 12, fixed=_changes(1), probes=12), (), LIMITS).limit == 0.0
+
+
 def test_locality_says_what_was_left_alone_or_how_much_changed() -> None:
     assert rules.locality(Near((), 12), ("cat", "sister"), LIMITS).words == (
         "Leaves similar questions alone (cat, sister)"

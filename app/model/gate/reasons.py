@@ -104,8 +104,9 @@ def _others(exam: Exam, changes: Sequence[Change]) -> str:
     noun = next((word for word in own if word in shared and word.isalpha()), None)
     if noun is not None:
         return f"{number} other {noun if len(changes) == 1 else _plural(noun)}"
-    answers = "answer" if len(changes) == 1 else "answers"
-    return f"the {answers} to {number} other questions, such as “{_short(changes[0].prompt)}”"
+    if len(changes) == 1:
+        return f"the answer to “{_short(changes[0].prompt)}”"
+    return f"the answers to {number} other questions, such as “{_short(changes[0].prompt)}”"
 
 
 def _lessons(count: int) -> str:

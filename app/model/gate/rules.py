@@ -139,7 +139,7 @@ def locality(near: Near, names: Sequence[str], limits: Limits) -> Check:
         outcome=Outcome.ACCEPT if kept else Outcome.REJECT,
         words=f"Leaves similar questions alone{about}" if kept else _would_change(worse, asked),
         value=float(len(worse)),
-        limit=float(allowed + flips_allowed),
+        limit=0.0 if near.fixed else float(allowed + flips_allowed),
         unit=f"of {asked}",
         details=tuple(change.words() for change in worse),
     )
