@@ -188,16 +188,15 @@ class MainWindow(QMainWindow):
         """Fill the window."""
         if self._services.notices:
             self.page.banner.say("\n".join(self._services.notices))
-        for part in (
-            self.dialogs.refresh(),
-            self.lessons.refresh(),
-            self.desk.begin(self._preferences.chat or None, keep_banner=True),
-        ):
+        for part in (self.dialogs.refresh, self.lessons.refresh, self._begin_chatting):
             try:
-                await part
+                await part()
             except AppError as error:  # what cannot be read now must not keep the rest from being shown
                 self.problems.show(error)
         self._focus_composer()
+
+    async def _begin_chatting(self) -> None:
+        await self.desk.begin(self._preferences.chat or None, keep_banner=True)
 
     async def end(self) -> None:
         """Keep what is not stored yet."""
