@@ -179,6 +179,15 @@ class App:
     async def _load_engine(self) -> None:
         await self.raw_engine.load(self.base, context_tokens=CONTEXT_TOKENS)
         await self.versions.resume(self.raw_engine)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Back up the database and collect unused objects, now that the window is up."""
+        lessons = {row.recipe_data for row in self.parts.ledger.all() if row.recipe_data}
+        try:
+            self.store.tidy(self.lineage.reachable() | lessons)
+        except AppError as error:
+            _log.warning("not tidied: %s", type(error).__name__)
 
     def doctor(self, *, deep: bool) -> list[Problem]:
         """Check the home; deep reads every byte and derives every serving file again."""

@@ -21,7 +21,7 @@ from app.model.api import AdapterRef, Example, Greedy, Recipe, Role, Turn
 from app.model.gate.asking import Asker
 from app.model.gate.asking import greedy as answer_to
 
-KEEP_TOKENS = 16
+KEEP_TOKENS = 12
 """Tokens of an answer that must stay: enough to hold its direction, few enough to be cheap."""
 TRAIN_NEIGHBOURS = 22
 EXAM_NEIGHBOURS = 12

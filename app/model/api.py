@@ -283,10 +283,10 @@ class Recipe:
     """Weight of KL(before‖after) on prompts whose answers must stay."""
     replay_weight: float = 0.5
     targets_per_step: int = 4
-    keeps_per_step: int = 8
-    anchors_per_step: int = 6
-    replay_per_step: int = 4
-    margin: float = 1.5
+    keeps_per_step: int = 7
+    anchors_per_step: int = 3
+    replay_per_step: int = 3
+    margin: float = 1.2
     """Stop once every target token leads by this many nats, twice in a row …"""
     drift: float = 0.03
     """… and what must stay has moved by no more than this many nats (mean KL)."""
