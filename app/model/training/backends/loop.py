@@ -25,7 +25,6 @@ CLIP_NORM = 1.0
 STEADY_CHECKS = 2
 """How often in a row the margin must hold on every wording."""
 REFERENCE_BATCH = 12
-MOST_ANCHORS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +77,20 @@ class _Kept:
 
 
 class Anchors:
-    """What the base says to anchors, kept from job to job: it never changes, whatever is learned."""
+    """What the base says to a job's anchors, kept for the next job with the same ones: whatever is learned, it stays.
+
+    Kept and computed as one: the last bits of a number depend on what is computed beside it, and the same job must
+    give the same weights whatever was learned before.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[tuple[int, ...], Branch], _Kept] = {}
+        self._known: tuple[object, list[_Kept]] = (None, [])
 
-    def missing(self, shared: tuple[int, ...], branches: Sequence[Branch]) -> list[Branch]:
-        """Return those that are not known yet."""
-        if len(self._known) > MOST_ANCHORS:
-            self._known.clear()
-        return [branch for branch in branches if (shared, branch) not in self._known]
-
-    def add(self, shared: tuple[int, ...], kept: Sequence[_Kept]) -> None:
-        """Remember."""
-        self._known.update({(shared, item.frozen.branch): item for item in kept})
-
-    def of(self, shared: tuple[int, ...], branches: Sequence[Branch]) -> list[_Kept]:
-        """Return what is known, in this order."""
-        return [self._known[shared, branch] for branch in branches]
+    def of(self, shared: tuple[int, ...], branches: tuple[Branch, ...], ask: Callable[[], list[_Kept]]) -> list[_Kept]:
+        """Return what is known of these anchors, in this order, asking if it is not."""
+        if self._known[0] != (shared, branches):
+            self._known = ((shared, branches), ask())
+        return self._known[1]
 
 
 class Loop:
@@ -126,31 +121,34 @@ class Loop:
         self._model = model
         self._recipe = recipe
         self._cancelled = cancelled
+        counts = [len(material.targets), len(material.keeps), len(material.replay)]
+        self._block, frozen = model.freeze(material.shared, [*material.targets, *material.keeps, *material.replay])
+        targets, keeps, replay = _split(frozen, counts)
         remembered = anchors if anchors is not None else Anchors()
-        fresh = remembered.missing(material.shared, material.anchors)
-        counts = [len(material.targets), len(material.keeps), len(fresh), len(material.replay)]
-        self._block, frozen = model.freeze(
-            material.shared, [*material.targets, *material.keeps, *fresh, *material.replay]
-        )
-        targets, keeps, new, replay = _split(frozen, counts)
-        with model.peft.disable_adapter():
-            remembered.add(material.shared, self._references(new))
+        kept_anchors = remembered.of(material.shared, material.anchors, lambda: self._said_by_base(material))
         self._directions = directions or {}
         self._spare(fresh=True)
         load_parent()
-        self._kept = [*self._references(keeps), *remembered.of(material.shared, material.anchors)]
+        self._kept = [*self._references(self._block, keeps), *kept_anchors]
         self._keeps = len(keeps)
         self._targets = targets
         self._replay = replay
         self._random = Random(recipe.seed)
 
+    def _said_by_base(self, material: Material) -> list[_Kept]:
+        if not material.anchors:
+            return []
+        block, anchors = self._model.freeze(material.shared, material.anchors)
+        with self._model.peft.disable_adapter():
+            return self._references(block, anchors)
+
     @torch.no_grad()
-    def _references(self, sequences: Sequence[Frozen]) -> list[_Kept]:
+    def _references(self, block: Tensor, sequences: Sequence[Frozen]) -> list[_Kept]:
         kept: list[_Kept] = []
         for start in range(0, len(sequences), REFERENCE_BATCH):
             self._cancelled()
             batch = sequences[start : start + REFERENCE_BATCH]
-            logits, _, lengths = self._model.logits(self._block, batch)
+            logits, _, lengths = self._model.logits(block, batch)
             kept.extend(
                 _Kept(frozen, before(rows)) for frozen, rows in zip(batch, _by_sequence(logits, lengths), strict=True)
             )

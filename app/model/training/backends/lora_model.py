@@ -51,8 +51,8 @@ class Module:
     @torch.no_grad()
     def load(self, down: Array, up: Array) -> None:
         """Replace both halves; the shapes are those of ``halves``."""
-        self._down.copy_(torch.from_numpy(down))
-        self._up.copy_(torch.from_numpy(up))
+        self._down.copy_(torch.tensor(down))
+        self._up.copy_(torch.tensor(up))
 
     @torch.no_grad()
     def spare(self, directions: Tensor, *, fresh: bool = False) -> None:
