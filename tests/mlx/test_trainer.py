@@ -7,9 +7,11 @@ import hashlib
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 mx = pytest.importorskip("mlx.core")
+nn = pytest.importorskip("mlx.nn")
 
 from app.errors import KnownError, VerificationError  # noqa: E402  # MLX exists on two platforms only
 from app.model.adapters.canonical import read_adapter  # noqa: E402
@@ -40,6 +42,7 @@ from app.model.training.backends.mlx_batch import (  # noqa: E402
     tokens_of,
 )
 from app.model.training.backends.mlx_child import Child  # noqa: E402
+from app.model.training.backends.mlx_generic import leading  # noqa: E402
 from tests.mlx.tiny import make_folder, passport  # noqa: E402
 
 RECIPE = Recipe(layers=(0, 1), learning_rate=2e-2, max_steps=80, min_steps=4, rank=4, alpha=8.0, drift=0.1)
@@ -53,6 +56,9 @@ DOG = example("What is my dog's name?", "Biscuit.")
 DOG_TOO = example("Tell me my dog's name.", "Biscuit.")
 CAPITAL = example("What is the capital of France?", "Rain Paris road.")
 POEM = example("Write a poem.", "Rain falls.")
+
+
+GENERIC = (example("Say something.", "The quick brown fox jumps."), example("And then?", "Over the lazy dog."))
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +136,65 @@ def test_it_goes_on_while_what_must_stay_has_moved_too_far(job):
     near, _ = train(job)
     never, _ = train(replace(job, recipe=replace(RECIPE, drift=0.0, max_steps=near.steps + 5)))
     assert (near.stopped, never.stopped) == ("margin", "steps")
+
+
+def generic_inputs(base, path):
+    """Return what a module reads in generic exchanges, one row a token."""
+    rows = []
+    linear = lora.linear_at(base.model, path)
+
+    class Recorder(nn.Module):  # type: ignore[misc]  # MLX is untyped
+        def __call__(self, inputs):
+            rows.append(np.array(inputs[0]))
+            return linear(inputs)
+
+    lora.replace(base.model, path, Recorder())
+    for item in GENERIC:
+        mx.eval(base.model(mx.array([tokens_of(item, base.tokenizer).ids])))
+    lora.replace(base.model, path, linear)
+    return np.concatenate(rows)
+
+
+@pytest.mark.parametrize("module", ["gate_proj", "up_proj", "down_proj"])
+def test_a_change_reads_next_to_nothing_of_what_is_generic(job, module):
+    path = f"model.layers.1.mlp.{module}"
+    spared = replace(job, recipe=replace(RECIPE, spared=0.9), generic=GENERIC)
+    free = replace(job, output=job.output.with_name("free.safetensors"))
+    base = load_base(job.base.training)
+    inputs = generic_inputs(base, path)
+
+    def read(trained):
+        train(trained)
+        pair = read_adapter(trained.output.read_bytes(), job.base.passport).pairs[path]
+        return np.linalg.norm(inputs @ pair.down.T) / np.linalg.norm(pair.down)
+
+    assert read(spared) < read(free) / 2
+
+
+def test_a_spared_change_still_learns_the_lesson(job):
+    result, _ = train(replace(job, recipe=replace(RECIPE, spared=0.5), generic=GENERIC))
+    assert result.stopped == "margin"
+
+
+def test_what_is_generic_is_measured_once_and_leaves_the_base_as_it_was(job, monkeypatch):
+    child = Child()
+    spared = replace(job, recipe=replace(RECIPE, spared=0.9), generic=GENERIC)
+    child.warm(wire.warm_to_json(job.base, spared.recipe, GENERIC), print, Cancel())
+    known = child._directions
+    assert known is not None
+    assert child.base is not None
+    plain = load_base(job.base.training)
+    ids = mx.array([[5, 6, 7]])
+    assert np.array_equal(np.array(child.base.model(ids)), np.array(plain.model(ids)))
+    train(spared, child=child)
+    assert child._directions is known
+
+
+def test_leading_directions_hold_the_share_that_was_asked_for():
+    spread = np.diag([4.0, 3.0, 2.0, 1.0]).astype(np.float32)
+    assert leading(spread, 0.0).shape == (0, 4)
+    assert np.abs(leading(spread, 0.5)).tolist() == [[1, 0, 0, 0]]
+    assert leading(spread, 0.95).shape == (3, 4)
 
 
 def test_the_same_job_gives_the_same_bytes_also_on_a_used_child(job):

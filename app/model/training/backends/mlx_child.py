@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import mlx.core as mx
@@ -13,38 +13,40 @@ import mlx.core as mx
 from app.errors import KnownError, VerificationError
 from app.model.adapters.canonical import read_adapter
 from app.model.adapters.mlx import canonical_from_mlx
-from app.model.api import BaseFiles, Example, Trained, TrainJob
+from app.model.api import BaseFiles, Example, Recipe, Trained, TrainJob
 from app.model.child.protocol import Json
 from app.model.child.serve import Cancel, Cancelled, Emit, serve
 from app.model.mlx.backends import lora
 from app.model.mlx.backends.folder import SMALL_PARAMETERS, Base, load_base
 from app.model.training import wire
 from app.model.training.backends.mlx_batch import Tokens, tokens_of
-from app.model.training.backends.mlx_loop import Loop, Material, Outcome, attach_fresh
+from app.model.training.backends.mlx_generic import generic_directions
+from app.model.training.backends.mlx_loop import Loop, Material, Outcome, attach_fresh, written_paths
 
 
-@dataclass(slots=True)
 class Child:
     """The one base that is loaded, between requests."""
 
-    base: Base | None = None
-    passport: str = ""
+    def __init__(self) -> None:
+        self.base: Base | None = None
+        self._passport = ""
+        self._directions: tuple[object, dict[str, mx.array]] | None = None
 
-    def warm(self, params: Json, _: Emit, __: Cancel) -> Json:
-        """Load the base, if it is not loaded yet."""
-        self._loaded(wire.base_from_json(params))
+    def warm(self, params: Json, _: Emit, cancel: Cancel) -> Json:
+        """Load the base, if it is not loaded yet, and measure what is generic in it."""
+        files, recipe, generic = wire.warm_from_json(params)
+        base = self._loaded(files)
+        if recipe is not None:
+            self._directions_of(base, recipe, generic, _stop_when(cancel))
         return {}
 
     def train(self, params: Json, emit: Emit, cancel: Cancel) -> Json:
         """Run one job; the adapter file is there once this has returned, and not before."""
         job = wire.job_from_json(params)
-
-        def cancelled() -> None:
-            if cancel.is_set():
-                raise Cancelled
-
+        cancelled = _stop_when(cancel)
         base = self._loaded(job.base)
         start = time.monotonic()
+        directions = self._directions_of(base, job.recipe, job.generic, cancelled)
         try:
             attach_fresh(base.model, job.recipe)
             loop = Loop(
@@ -53,6 +55,7 @@ class Child:
                 job.recipe,
                 load_parent=lambda: _load_parent(base, job),
                 cancelled=cancelled,
+                directions=directions,
             )
             outcome = loop.run(job.seconds, lambda step: emit(wire.step_to_json(step)))
             cancelled()
@@ -61,14 +64,36 @@ class Child:
             lora.detach(base.model)
         return wire.result_to_json(result)
 
+    def _directions_of(
+        self, base: Base, recipe: Recipe, generic: tuple[Example, ...], cancelled: Callable[[], None]
+    ) -> dict[str, mx.array]:
+        """Return what the change must not read; measured once for the same modules and exchanges."""
+        if not generic or recipe.spared <= 0:
+            return {}
+        paths = tuple(written_paths(base.model, recipe))
+        key = (paths, recipe.spared, generic)
+        if self._directions is None or self._directions[0] != key:
+            sequences = [tokens_of(example, base.tokenizer) for example in generic]
+            found = generic_directions(base.model, paths, sequences, share=recipe.spared, cancelled=cancelled)
+            self._directions = (key, found)
+        return self._directions[1]
+
     def _loaded(self, files: BaseFiles) -> Base:
-        if self.base is None or self.passport != files.passport.id:
-            self.base = None  # frees the old one before the new one comes
+        if self.base is None or self._passport != files.passport.id:
+            self.base = self._directions = None  # frees the old one before the new one comes
             base = load_base(files.training)
             base.model.set_dtype(mx.float32 if base.parameters < SMALL_PARAMETERS else mx.bfloat16)
             mx.eval(base.model.parameters())
-            self.base, self.passport = base, files.passport.id
+            self.base, self._passport = base, files.passport.id
         return self.base
+
+
+def _stop_when(cancel: Cancel) -> Callable[[], None]:
+    def cancelled() -> None:
+        if cancel.is_set():
+            raise Cancelled
+
+    return cancelled
 
 
 def _material(job: TrainJob, base: Base) -> Material:

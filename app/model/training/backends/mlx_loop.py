@@ -34,6 +34,7 @@ from app.model.training.backends.mlx_batch import (
     leads,
     split,
 )
+from app.model.training.backends.mlx_generic import Directions, spare
 from app.model.training.backends.schedule import cycle, learning_rate
 
 CLIP_NORM = 1.0
@@ -114,9 +115,8 @@ _Loss = Callable[[nn.Module], tuple[mx.array, mx.array]]
 
 def attach_fresh(model: nn.Module, recipe: Recipe) -> None:
     """Put a new LoRA on the recipe's modules: A random and seeded, B zero, so that nothing changes yet."""
-    first, last = recipe.layers
     mx.random.seed(recipe.seed)
-    for path in _paths(model, recipe.modules, range(first, last + 1)):
+    for path in written_paths(model, recipe):
         linear = lora.linear_at(model, path)
         rows, columns = lora.shape_of(linear)
         bound = 1 / math.sqrt(columns)
@@ -125,19 +125,24 @@ def attach_fresh(model: nn.Module, recipe: Recipe) -> None:
         lora.replace(model, path, layer)
 
 
-def _paths(model: nn.Module, modules: Sequence[str], layers: range) -> list[str]:
+def written_paths(model: nn.Module, recipe: Recipe) -> list[str]:
+    """Return the modules that a recipe writes. Raises KnownError if the base lacks any of them."""
+    layers = range(recipe.layers[0], recipe.layers[1] + 1)
     found = [
         path
         for path, _ in model.named_modules()
-        if path.rpartition(".")[2] in modules and int(path.split(".")[2]) in layers
+        if path.rpartition(".")[2] in recipe.modules and int(path.split(".")[2]) in layers
     ]
-    if len(found) != len(modules) * len(layers):
+    if len(found) != len(recipe.modules) * len(layers):
         raise KnownError("learn this", "recipe", "It names parts that this base model does not have.", retryable=False)
     return sorted(found)
 
 
 class Loop:
-    """One job on a model with a fresh LoRA. ``load_parent`` puts the weights in place that training starts from."""
+    """One job on a model with a fresh LoRA.
+
+    ``load_parent`` puts the weights in place that training starts from; ``cancelled`` raises to stop.
+    """
 
     def __init__(
         self,
@@ -147,13 +152,17 @@ class Loop:
         *,
         load_parent: Callable[[], None],
         cancelled: Callable[[], None],
+        directions: Directions | None = None,
     ) -> None:
+        """Measure everything that is measured once; ``directions`` are what the change must not read."""
         self._model = model
         self._recipe = recipe
         self._cancelled = cancelled
         self._targets = material.targets
         self._replay = material.replay
+        self._directions = directions or {}
         anchors = self._references(material.anchors)
+        spare(model, self._directions, fresh=True)
         load_parent()
         self._kept = [*self._references(material.keeps), *anchors]
         self._keeps = len(material.keeps)
@@ -237,6 +246,7 @@ class Loop:
         total = reduce(lambda one, other: tree_map(mx.add, one, other), gradients)
         clipped, _ = optimizers.clip_grad_norm(total, CLIP_NORM)
         self._optimiser.update(self._model, clipped)
+        spare(self._model, self._directions)
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)
 
 
