@@ -47,7 +47,7 @@ class Sizes:
     recent: int = 20
     older: int = 40
     neighbour_tokens: int = 24
-    probe_tokens: int = 24
+    probe_tokens: int = 32
     chat_tokens: int = 32
 
 
@@ -150,8 +150,9 @@ def make_rotation(suites: Suites, sizes: Sizes, *, shift: int) -> Rotation:
 
 
 def ask_pin(probe: Probe, sizes: Sizes) -> Greedy:
-    """Return a pinned question; forms need room to show themselves."""
-    return Greedy(user(probe.prompt), 2 * sizes.probe_tokens if probe.form else sizes.probe_tokens)
+    """Return a pinned question; forms and poems need room to show themselves."""
+    roomy = probe.form or probe.always
+    return Greedy(user(probe.prompt), (2 if roomy else 1) * sizes.probe_tokens)
 
 
 def all_pins(suites: Suites) -> tuple[Probe, ...]:
