@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 mx = pytest.importorskip("mlx.core")
-nn = pytest.importorskip("mlx.nn")
+
+from mlx import nn  # noqa: E402  # MLX exists on two platforms only
 
 from app.errors import KnownError, VerificationError  # noqa: E402  # MLX exists on two platforms only
 from app.model.adapters.canonical import read_adapter  # noqa: E402
