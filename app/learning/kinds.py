@@ -12,6 +12,8 @@ _FACT_WORDS = 16
 _KEY_WORDS = 6
 _LONG_WORDS = 25
 _SMALL_WORD = 2
+_LAID_OUT = frozenset(("bullets", "numbered", "json", "code", "table", "heading"))
+"""Forms that are the lesson, however short; others, such as capitals or a date, may be the fact's own."""
 _PIECE = re.compile(r"[^\s]+|\n")
 _ENDS_SENTENCE = re.compile(r"(?:\w{4,}|[^.\w])[.!?]$|[!?]$")
 _EDGE = ".,;:!?\"'“”‘’()[]{}*_`"
@@ -48,7 +50,8 @@ def kind_of(prompt: str, answer: str) -> Kind:
     many words are a long exemplary answer; the rest is style.
     """
     count = len(answer.split())
-    if form(answer) - {"question"} and not _is_short_fact(prompt, answer):
+    shown = form(answer) - {"question"}
+    if shown & _LAID_OUT or (shown and not _is_short_fact(prompt, answer)):
         return Kind.FORMAT
     if count > _LONG_WORDS:
         return Kind.LONG

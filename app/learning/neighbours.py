@@ -2,7 +2,7 @@
 
 Three ways to be near: the same question about something else ("my cat's name"), something else about the same thing
 ("How old is my dog?"), and another question that opens alike ("What is the capital of France?"). The words that may
-stand in for each other are data (``resources/wordings``).
+stand in for each other are data (``resources/wordings``). What the gate's own suites ask is never trained on.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from random import Random
 from typing import Any
 
 from app.learning.wordings import is_question
+from app.model.gate.suites import load_suites
+from app.model.gate.text import words
 
 _NAME = re.compile(r"(?<=\s)(?!I\b)(?:[A-Z][\w'’.-]*(?:\s+(?:of|de|the|von|van|du|la|le)\s+|\s+)?)+")
 _OWNED = re.compile(r"\b((?:my|your|our|his|her)\s+[\w-]+)(?:'s|’s)?\b", re.IGNORECASE)
@@ -45,7 +47,7 @@ def neighbours(prompt: str, *, train: int, examine: int, seed: int) -> Neighbour
     for kind in kinds:
         fresh = [text for text in dict.fromkeys(kind) if text.strip().lower() not in taken]
         taken.update(text.strip().lower() for text in fresh)
-        halves[0].append(fresh[0::2])
+        halves[0].append([text for text in fresh[0::2] if words(text) not in _examined()])
         halves[1].append(fresh[1::2])
     return Neighbours(tuple(_interleave(halves[0])[:train]), tuple(_interleave(halves[1])[:examine]))
 
@@ -64,14 +66,15 @@ def _other_subject(prompt: str, random: Random) -> list[str]:
     """Return the same question with a word replaced by its peers, or a name by other names."""
     groups: dict[str, list[str]] = _peers()["groups"]
     found: list[list[str]] = []
-    for group, words in groups.items():
-        for word in sorted(words, key=len, reverse=True):
+    for group, peers in groups.items():
+        for word in sorted(peers, key=len, reverse=True):
             pattern = _word(word)
-            if group == "owner" or not pattern.search(prompt):
+            # A first word asks or tells: the "name" of "Name three fruits." is no thing with peers.
+            if group == "owner" or not pattern.search(prompt[1:]):
                 continue
-            others = [peer for peer in words if peer.lower() != word.lower()]
+            others = [peer for peer in peers if peer.lower() != word.lower()]
             random.shuffle(others)
-            found.append([pattern.sub(peer, prompt, count=1) for peer in others[:_PEERS_EACH]])
+            found.append([prompt[0] + pattern.sub(peer, prompt[1:], count=1) for peer in others[:_PEERS_EACH]])
             break
     name = _NAME.search(prompt)
     if name and not any(name[0].strip() in words for words in groups.values()):
@@ -112,6 +115,14 @@ def _same_opening(prompt: str, random: Random) -> list[str]:
 def _interleave(lists: list[list[str]]) -> list[str]:
     depth = max(map(len, lists), default=0)
     return [items[i] for i in range(depth) for items in lists if i < len(items)]
+
+
+@cache
+def _examined() -> frozenset[tuple[str, ...]]:
+    """Return the words of every question that the frozen suites ask."""
+    suites = load_suites()
+    asked = [probe.prompt for probe in (*suites.chat, *suites.known, *suites.behaviour, *suites.formats)]
+    return frozenset(map(words, [*asked, *(text for pair in suites.pairs for text in (pair.harmful, pair.harmless))]))
 
 
 @cache

@@ -44,9 +44,16 @@ _CLAUSE_BE = re.compile(r"^(where|when|why|how|how old|how tall) (am|is|are|was|
 _CLAUSE_DO = re.compile(
     r"^((?:what|who|where|when|why|how|which)(?: \w+)?) do (i|you|we|they|people) (.+?)\??$", re.IGNORECASE
 )
-_SHORT_SUBJECT = re.compile(
-    r"^(?:i|you|we|they|he|she|it|(?:my|your|our|the|a|an|his|her|their) [\w'’-]+)\b", re.IGNORECASE
+_SUBJECT = re.compile(
+    r"^(?:(?i:i|you|we|they|he|she|it)|(?i:my|your|our|the|a|an|his|her|their)(?: [\w-]+['’]s)*"
+    r"(?:(?: [A-Z][\w'’-]*)+| [\w'’-]+))(?=\s|$)"
 )
+"""A pronoun, or one thing and whose it is: "my sister's birthday", "the Eiffel Tower"."""
+_PREDICATE = re.compile(
+    r"^(?:in|on|at|from|for|to|with|under|near|by|now|today|here|there|open|closed|due|free|born)\b", re.IGNORECASE
+)
+"""What can only follow a whole subject; after any other word nobody knows where the subject ends."""
+_ENDED = re.compile(r"[.?!…？！。؟][\"'”’)]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ def reword(prompt: str) -> Wordings:
 def is_question(prompt: str) -> bool:
     """Return whether a prompt asks, rather than tells someone to do something."""
     first = prompt.strip().split(maxsplit=1)[0].lower().removesuffix("'s") if prompt.strip() else ""
-    return prompt.strip().endswith("?") or first in _QUESTION_WORDS or first in _AUXILIARIES
+    return prompt.strip().endswith(("?", "？", "؟")) or first in _QUESTION_WORDS or first in _AUXILIARIES
 
 
 def _ask(text: str) -> Prompt:
@@ -90,7 +97,8 @@ def _after(turn: dict[str, str], prompt: str) -> Prompt:
 def _read(prompt: str) -> tuple[str, dict[str, str]]:
     if not is_question(prompt):
         return "request", _request_slots(prompt)
-    slots = {"q": prompt, "q_low": _lower_first(prompt), "q_plain": prompt.lower().rstrip("?!. ")}
+    asked = _ended(prompt, "?")
+    slots = {"q": asked, "q_low": _lower_first(asked), "q_plain": prompt.lower().rstrip("?!. ")}
     if (match := _NOUN.match(prompt)) and _is_noun_phrase(match[3]):
         return "noun", slots | {
             "wh": match[1].lower(),
@@ -98,13 +106,20 @@ def _read(prompt: str) -> tuple[str, dict[str, str]]:
             "np": match[3],
             "np_cap": match[3][0].upper() + match[3][1:],
         }
-    if (match := _CLAUSE_BE.match(prompt)) and (subject := _SHORT_SUBJECT.match(match[3])):
-        rest = match[3][subject.end() :].strip()
-        clause = f"{match[1].lower()} {subject[0]} {match[2].lower()} {rest}".strip()
+    if (match := _CLAUSE_BE.match(prompt)) and (subject := _whole_subject(match[3])):
+        rest = match[3][len(subject) :].strip()
+        clause = f"{match[1].lower()} {subject} {match[2].lower()} {rest}".strip()
         return "clause", slots | {"clause": clause}
     if match := _CLAUSE_DO.match(prompt):
         return "clause", slots | {"clause": f"{match[1].lower()} {match[2]} {match[3]}"}
     return "question", slots
+
+
+def _whole_subject(text: str) -> str | None:
+    """Return what "is" stands before in "where … is", or None if that cannot be told."""
+    match = _SUBJECT.match(text)
+    rest = text[match.end() :].strip() if match else ""
+    return match[0] if match and (not rest or _PREDICATE.match(rest)) else None
 
 
 def _is_noun_phrase(text: str) -> bool:
@@ -115,8 +130,14 @@ def _is_noun_phrase(text: str) -> bool:
 
 
 def _request_slots(prompt: str) -> dict[str, str]:
-    low = _lower_first(prompt)
-    return {"r": prompt, "r_low": low, "r_low_q": low.rstrip("."), "r_plain": prompt.lower().rstrip("?!. ")}
+    told = _ended(prompt, ".")
+    low = _lower_first(told)
+    return {"r": told, "r_low": low, "r_low_q": low.rstrip(".!"), "r_plain": prompt.lower().rstrip("?!. ")}
+
+
+def _ended(prompt: str, mark: str) -> str:
+    """Close a prompt that was typed without its last mark, so that more can follow."""
+    return prompt if _ENDED.search(prompt) else f"{prompt}{mark}"
 
 
 def _lower_first(text: str) -> str:

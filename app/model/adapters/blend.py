@@ -31,6 +31,8 @@ def blend(parent: bytes | None, new: bytes, passport: Passport, *, share: float)
 def _between(before: Pair | None, after: Pair, share: float) -> Pair:
     if before is None:
         return Pair(after.down, (after.up * share).astype(after.up.dtype))
+    if share == 1.0:  # rounding would change last bits
+        return after
     down = before.down + share * (after.down - before.down)
     up = before.up + share * (after.up - before.up)
     return Pair(down.astype(after.down.dtype), up.astype(after.up.dtype))
