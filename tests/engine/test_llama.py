@@ -55,11 +55,11 @@ class TestLlamaEngine(EngineContract):
         assert _computed(rig, follow_up) > 2 * CHUNK_TOKENS
 
     def test_the_same_prompt_gives_the_same_bits_whatever_is_remembered(self, rig: Rig):
-        turns = said("Tell me about the sea and the river. " * 30)
+        turns = said("Tell me about the sea and the river. " * 20)
         sampling = Sampling(1.0, seed=3, max_tokens=30)
         fresh = rig.text(turns, sampling)
         assert rig.text(turns, sampling) == fresh
-        rig.text(said("Tell me about the sea and the river. " * 29), sampling)
+        rig.text(said("Tell me about the sea and the river. " * 19), sampling)
         assert rig.text(turns, sampling) == fresh
         rig.run(stopped_after(rig.engine, rig.long_prompt, 0.1))
         assert rig.text(turns, sampling) == fresh
@@ -103,7 +103,7 @@ class TestLlamaEngine(EngineContract):
         assert len({result.logprobs for result in results}) == 3
 
     def test_items_longer_than_a_batch_and_many_items_at_once_are_evaluated(self, rig: Rig):
-        long_text = "The river carries leaves past the old mill and into the sea. " * 45
+        long_text = "The river carries leaves past the old mill and into the sea. " * 22
         long_item = Score((), long_text, top_k=1)
         results = rig.evaluate(long_item, *(Greedy(said(f"Say {number}."), 2) for number in range(36)))
         assert len(results[0].tokens) > BATCH_TOKENS
