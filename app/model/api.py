@@ -267,7 +267,7 @@ class Engine(Protocol):
 class Recipe:
     """How to train: data, not code. Stored whole with every commit, so that a version can be rebuilt.
 
-    Source of the defaults: the base's recipe card in ``resources/recipes``.
+    Source of the defaults: the experiments in ``docs/log.md``, on the embedded base.
     """
 
     layers: tuple[int, int] = (6, 15)
@@ -418,8 +418,9 @@ class Candidate:
     base: BaseFiles
     parent: AdapterRef | None
     adapter: AdapterRef
-    """At scale 1; the gate chooses among ``scales``."""
+    """At scale 1."""
     scales: tuple[float, ...]
+    """Strengths to try, the smallest first. The loop gives 1 alone: a scale would weaken what the parent holds."""
     written_norm: float
     exam: Exam
     neighbours: tuple[tuple[Turn, ...], ...]

@@ -300,7 +300,7 @@ class LlamaEngine(ChildEngine):
 
         Args:
             name: What people call it in errors.
-            nice: 15 is for the gate's engine, which gives way to the one that talks.
+            nice: More than 0 for the gate's engine, which gives way to the one that talks.
             restarts: When it may start again.
             note: Where a crash while loading is remembered.
         """

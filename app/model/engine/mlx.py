@@ -11,6 +11,6 @@ class MlxEngine(ChildEngine):
     """The engine on MLX: loads a model folder, and adapter folders in mlx-lm's form."""
 
     def __init__(self, *, name: str = "engine", nice: int = 0, restarts: Restarts | None = None) -> None:
-        """``nice`` 15 is for the gate's engine, which gives way to the one that talks."""
+        """``nice`` is more than 0 for the gate's engine, which gives way to the one that talks."""
         child = ChildProcess("app.model.engine.backends.mlx", name=name, nice=nice)
         super().__init__(child, restarts=restarts or Restarts(name))

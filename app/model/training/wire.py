@@ -1,8 +1,8 @@
 """Jobs and events of a trainer as JSON, for both sides of its child process. Pure: no files, no runtime.
 
-The child answers two methods. ``warm`` takes ``{"base": …}`` and returns ``{}``. ``train`` takes a job, emits
-``Training`` steps and returns ``Trained``. The types of ``app.model.api`` are the format: pydantic checks every field
-on arrival, so a value of the wrong shape never reaches a training loop.
+The child answers two methods. ``warm`` takes a base, perhaps with a recipe and generic examples, and returns ``{}``.
+``train`` takes a job, emits ``Training`` steps and returns ``Trained``. The types of ``app.model.api`` are the format:
+pydantic checks every field on arrival, so a value of the wrong shape never reaches a training loop.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The training loop: from tokenised examples to LoRA weights that say the lesson and leave the rest alone.
 
-Source of the shape (many wordings, neighbours and anchors held by KL, stop by margin): ``docs/learning.md``.
+Source of the shape (many wordings, neighbours and anchors held by KL, stop by margin): ``docs/log.md``.
 """
 
 from __future__ import annotations
