@@ -16,7 +16,7 @@ from sqlmodel import Session, col, func, select
 from app.approvals.proposals import same_words
 from app.approvals.words import alike
 from app.clock import Clock
-from app.errors import BugError, UserError
+from app.errors import UserError
 from app.store.database import Database
 from app.store.tables import LessonRow, ProposalRow
 
@@ -33,8 +33,6 @@ class Entry:
     """Words that carry the lesson."""
     supersedes: str | None = None
     """Lesson that this one replaces."""
-    recipe_data: str | None = None
-    """Object digest of the wordings used."""
 
 
 class Ledger:
@@ -67,7 +65,6 @@ class Ledger:
                 learned=self._clock.now(),
                 position=(last or 0) + 1,
                 supersedes=entry.supersedes,
-                recipe_data=entry.recipe_data,
             )
             session.add(row)
             return row
@@ -91,33 +88,11 @@ class Ledger:
         """Return the lessons that came from a conversation, oldest first."""
         return [row for row in self.all() if row.conversation == chat]
 
-    def of_proposal(self, proposal: str) -> LessonRow | None:
-        """Return the lesson that a proposal became, if it did."""
-        with self._database.session() as session:
-            return _of_proposal(session, proposal)
-
-    def supersede(self, old: str, new: str) -> None:
-        """Note that one lesson replaced an earlier one. Raises BugError if it would replace itself or a later one."""
-        with self._database.session() as session:
-            before, after = _get(session, old), _get(session, new)
-            if before.position >= after.position:
-                raise BugError("replace a lesson", old, "A lesson can only replace an earlier one.")
-            after.supersedes = old
-            session.add(after)
-
     def attach_commit(self, lesson: str, commit: str) -> LessonRow:
         """Note the version that first held a lesson; a later one does not change it."""
         with self._database.session() as session:
             row = _get(session, lesson)
             row.commit = row.commit or commit
-            session.add(row)
-            return row
-
-    def attach_data(self, lesson: str, digest: str) -> LessonRow:
-        """Note the object with the wordings that a lesson was trained and examined on."""
-        with self._database.session() as session:
-            row = _get(session, lesson)
-            row.recipe_data = digest
             session.add(row)
             return row
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.model.gguf_check import BOOL, DEFAULT_ALIGNMENT, MAGIC, STRING, VERSION, padded
+from app.model.gguf_check import DEFAULT_ALIGNMENT, MAGIC, STRING, VERSION, padded
 
 F32, F16 = 0, 1
 _UINT32, _FLOAT32 = 4, 6
@@ -47,11 +47,6 @@ def uint32_value(number: int) -> bytes:
 def float32_value(number: float) -> bytes:
     """Return a float value as it stands in a file."""
     return struct.pack("<If", _FLOAT32, number)
-
-
-def bool_value(truth: bool) -> bytes:
-    """Return a yes-or-no value as it stands in a file."""
-    return struct.pack("<IB", BOOL, truth)
 
 
 def write_gguf(

@@ -25,7 +25,7 @@ from app.ui.messages import AnswerItem, MessageItem, OwnItem
 from app.ui.notices import Banner, Toast
 from app.ui.scroller import Entry, Scroller
 from app.ui.theme import Theme
-from app.ui.transcript import Live, message_entry, message_key
+from app.ui.transcript import Live, message_key
 from app.ui.widgets import Button, column
 
 
@@ -96,12 +96,6 @@ class ConversationPage(QWidget):
         widget = self.scroller.widget_of(message_key(live.answer))
         if isinstance(widget, AnswerItem):
             widget.feed(piece)
-
-    def show_message(self, view: MessageView) -> None:
-        """Show another state of one message, if it is here."""
-        entry = message_entry(view)
-        if any(known.key == entry.key for known in self.scroller.entries()):
-            self.scroller.set_entry(entry)
 
     def last_answer(self) -> MessageView | None:
         """Return the last answer that is here."""

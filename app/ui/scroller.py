@@ -100,12 +100,6 @@ class Scroller(QScrollArea):
                 self._refresh(entry)
         self._place()
 
-    def set_entry(self, entry: Entry) -> None:
-        """Show another value of one item that is there."""
-        self._entries[self._index[entry.key]] = entry
-        self._refresh(entry)
-        self.place_soon()
-
     def entries(self) -> tuple[Entry, ...]:
         """Return the items, top to bottom."""
         return tuple(self._entries)

@@ -165,11 +165,6 @@ class Dot(QWidget):
         theme.changed.connect(self._resize)
         self._resize()
 
-    def set_color(self, color: str) -> None:
-        """Change the colour."""
-        self._color = color
-        self.update()
-
     def _resize(self) -> None:
         self.setFixedSize(self._theme.px(7), self._theme.px(7))
         self.update()

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from app.errors import VerificationError
-from app.model.adapters.canonical import FORMAT, largest_change, read_adapter, tensor_names, write_adapter
+from app.model.adapters.canonical import FORMAT, read_adapter, tensor_names, write_adapter
 from app.model.api import Passport
 from app.model.safetensors_file import Array, pack, unpack
 
@@ -66,13 +66,6 @@ def test_the_library_reads_what_is_written_and_the_other_way_round():
     data = write_adapter(tensors(), PASSPORT, rank=RANK, alpha=4)
     assert {name: array.tolist() for name, array in load(data).items()} == {n: a.tolist() for n, a in tensors().items()}
     assert read_adapter(save(tensors(), metadata=METADATA), PASSPORT).rank == RANK
-
-
-def test_the_largest_change_counts_the_strength():
-    zero = {name: np.zeros_like(array) for name, array in tensors(("mlp.gate_proj",)).items()}
-    zero[DOWN][0, 0], zero[UP][0, 0] = 3.0, -0.5
-    adapter = read_adapter(write_adapter(zero, PASSPORT, rank=RANK, alpha=4), PASSPORT)
-    assert largest_change(adapter) == pytest.approx(3.0)
 
 
 REFUSED = {

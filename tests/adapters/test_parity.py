@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from app.model.adapters import gguf as converter
-from app.model.adapters.canonical import largest_change, read_adapter, write_adapter
+from app.model.adapters.canonical import read_adapter, write_adapter
 from app.model.adapters.gguf import gguf_adapter
 from app.model.api import Role, Turn
 from app.model.base_prepare import prepare_base
@@ -73,7 +73,6 @@ def mean_divergence(left, right):
 def converted(base, tensors, path):
     data = write_adapter(tensors, base.passport, rank=8, alpha=16.0)
     adapter = read_adapter(data, base.passport)
-    assert largest_change(adapter) > 0
     path.write_bytes(gguf_adapter(adapter, base.passport, digest(data)))
     check_gguf(path)
     return path

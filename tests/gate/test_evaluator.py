@@ -465,17 +465,12 @@ def test_preparing_leaves_nothing_general_to_ask_of_base_and_parent(suites: Suit
     assert replace(unprepared, seconds=0.0) == replace(verdict, seconds=0.0)
 
 
-def test_the_engine_is_loaded_once_and_not_at_all_when_it_is_adopted(suites: Suites) -> None:
+def test_the_engine_is_loaded_once(suites: Suites) -> None:
     engine = ScriptedEngine({"new": GOOD})
     gate = Gate(engine, FakeEncoder(), suites=suites)
     asyncio.run(gate.judge(candidate()))
     asyncio.run(gate.judge(candidate()))
     assert engine.loads == 1
-    ready = ScriptedEngine({"new": GOOD})
-    gate = Gate(ready, FakeEncoder(), suites=suites)
-    gate.adopt(asyncio.run(ready.load(BASE)))
-    asyncio.run(gate.judge(candidate()))
-    assert ready.loads == 1
 
 
 def test_few_calls_reach_the_engine(suites: Suites) -> None:

@@ -155,11 +155,5 @@ def _sizes(kind: str, passport: Passport) -> tuple[int, int]:
     }[kind]
 
 
-def largest_change(adapter: Adapter) -> float:
-    """Return the largest absolute number of any ``ΔW``."""
-    scale = adapter.alpha / adapter.rank
-    return max(scale * float(np.abs(pair.up @ pair.down).max()) for pair in adapter.pairs.values())
-
-
 def _wrong(what: str, reason: str) -> VerificationError:
     return VerificationError("use an adapter", what, f"{reason}. Nothing of it was used.")

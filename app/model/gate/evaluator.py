@@ -84,10 +84,6 @@ class Gate:
             self._info = await self._engine.load(base, context_tokens=context_tokens, threads=threads)
         return self._info
 
-    def adopt(self, info: EngineInfo) -> None:
-        """Take note that someone else has loaded the engine."""
-        self._info = info
-
     async def judge(self, candidate: Candidate, progress: Callable[[float], None] | None = None) -> Verdict:
         """Return a verdict with its evidence.
 
