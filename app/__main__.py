@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from app import __version__
 from app.errors import AppError, DeniedError
-from app.log import start_logging, stop_logging
+from app.log import catch_crashes, loop_crash, start_logging
 from app.paths import home_folder
 from app.store.home import Home
 from app.tasks import CoreThread
@@ -43,7 +43,7 @@ def _window(given: list[str]) -> int:
         root = home_folder(parser.parse_args(given).home)
         return _run_window(root)
     except AppError as error:
-        print(error.sentence(), file=sys.stderr)  # noqa: T201 - there is no window to say it in
+        _tell(error.sentence())
         return 1 if isinstance(error, DeniedError) else 3
 
 
@@ -54,16 +54,20 @@ def _run_window(root: Path) -> int:
     if raise_running(str(root)):
         return 0
     base = asyncio.run(prepare_embedded(root, _progress()))
-    core = CoreThread()
+    core = CoreThread(loop_crash())
     app = core.run(_opened(root, base))
-    logging = start_logging(Home(root).logs)
+    start_logging(Home(root).logs)  # until the process ends, so that what ends it is logged
+    catch_crashes(_tell)  # the window puts its own banner in place of this while it is open
     try:
         notices = core.run(app.start())
         services = services_of(app, root, notices)
         return run(services, core, app.settings)
     finally:
         core.close()
-        stop_logging(logging)
+
+
+def _tell(sentence: str) -> None:
+    print(sentence, file=sys.stderr)  # noqa: T201 - there is no window to say it in
 
 
 def services_of(app: App, root: Path, notices: Sequence[str]) -> Services:
@@ -90,7 +94,7 @@ def _progress() -> Callable[[str, float], None]:
     def progress(words: str, _: float) -> None:
         if words not in said:
             said.add(words)
-            print(words, file=sys.stderr)  # noqa: T201 - there is no window yet
+            _tell(words)
 
     return progress
 

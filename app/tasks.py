@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+OnCrash = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]
+"""A loop's exception handler."""
 
 _END = object()
 
@@ -45,10 +48,11 @@ class TaskSet:
 
 
 class CoreThread:
-    """A thread that runs one asyncio loop until it is closed."""
+    """A thread that runs one asyncio loop until it is closed; ``on_crash`` hears of background tasks that fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_crash: OnCrash | None = None) -> None:
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(on_crash)
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
         self._thread.start()
 
