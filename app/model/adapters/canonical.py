@@ -81,11 +81,15 @@ def write_adapter(tensors: Mapping[str, Array], passport: Passport, *, rank: int
 
     Raises: VerificationError if they would not pass ``read_adapter``.
     """
-    floats = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in tensors.items()}
-    metadata = {"format": FORMAT, "base": passport.id, "rank": str(rank), "alpha": repr(float(alpha))}
-    data = pack(floats, metadata)
+    data = canonical_bytes(tensors, passport.id, rank=rank, alpha=alpha)
     read_adapter(data, passport, "trained adapter")
     return data
+
+
+def canonical_bytes(tensors: Mapping[str, Array], base: str, *, rank: int, alpha: float) -> bytes:
+    """Return what ``write_adapter`` returns, unchecked; ``base`` is a passport id."""
+    floats = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in tensors.items()}
+    return pack(floats, {"format": FORMAT, "base": base, "rank": str(rank), "alpha": repr(float(alpha))})
 
 
 def tensor_names(module: str) -> tuple[str, str]:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import KnownError, VerificationError
-from app.model.adapters.canonical import FORMAT, tensor_names
+from app.model.adapters.canonical import canonical_bytes, tensor_names
 from app.model.adapters.mlx import CONFIG, WEIGHTS
-from app.model.safetensors_file import Array, pack, unpack
+from app.model.safetensors_file import Array, unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,9 @@ class Served:
         rank = 0
         for module, (down, up) in self.pairs.items():
             rank = up.shape[0]
-            for name, half in zip(tensor_names(module), (down, up), strict=True):
-                tensors[name] = np.ascontiguousarray(half.T)
+            tensors.update(zip(tensor_names(module), (down.T, up.T), strict=True))
         alpha = float(f"{self.scale * rank:.12g}")  # undoes the rounding of alpha / rank
-        metadata = {"format": FORMAT, "base": base, "rank": str(rank), "alpha": repr(alpha)}
-        return hashlib.sha256(pack(tensors, metadata)).hexdigest()
+        return hashlib.sha256(canonical_bytes(tensors, base, rank=rank, alpha=alpha)).hexdigest()
 
 
 def read_folder(folder: Path) -> Served:
