@@ -45,7 +45,7 @@ async def opened(home: Path) -> AsyncIterator[App]:
 
 @dataclass
 class PeakMemory:
-    """The largest sum of proportional set sizes of this process and its children, in bytes, sampled every two seconds."""
+    """Largest sum of proportional set sizes of this process and its children, in bytes; looks every two seconds."""
 
     bytes: int = 0
 
