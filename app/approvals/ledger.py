@@ -84,9 +84,10 @@ class Ledger:
         wanted = set(held)
         return [row for row in self.all() if row.id in wanted]
 
-    def of_chat(self, chat: str) -> list[LessonRow]:
-        """Return the lessons that came from a conversation, oldest first."""
-        return [row for row in self.all() if row.conversation == chat]
+    def of_proposal(self, proposal: str) -> LessonRow | None:
+        """Return the lesson that a proposal became, if it did."""
+        with self._database.session() as session:
+            return _of_proposal(session, proposal)
 
     def attach_commit(self, lesson: str, commit: str) -> LessonRow:
         """Note the version that first held a lesson; a later one does not change it."""

@@ -207,18 +207,6 @@ class Proposals:
             self._step(session, row, to)
             return row
 
-    def record(
-        self, proposal: str, *, commit: str | None = None, evidence: str | None = None, stages: str | None = None
-    ) -> ProposalRow:
-        """Record what became known without moving the proposal. Raises UserError if it does not exist."""
-        with self._database.session() as session:
-            row = _get(session, proposal)
-            row.commit = row.commit if commit is None else commit
-            row.evidence = row.evidence if evidence is None else evidence
-            row.stages = row.stages if stages is None else stages
-            session.add(row)
-            return row
-
     def decline(self, proposal: str, *, never: bool = False) -> ProposalRow:
         """Decline a card: for now, or for this prompt for ever. Declining twice changes nothing more."""
         with self._database.session() as session:

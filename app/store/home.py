@@ -144,10 +144,6 @@ class Store:
             lock.release()
             raise
 
-    def require_space(self, size_bytes: int) -> None:
-        """Ask before writing this much: twice the size must be free. Raises KnownError with the space needed."""
-        self.objects.require_space(size_bytes)
-
     def tidy(self, named: AbstractSet[str]) -> Collected:
         """Do what can wait until the window is up: back up the database, collect unused objects.
 

@@ -223,13 +223,6 @@ def test_a_restart_after_a_crash_clears_the_old_error(room: Room):
     assert (again.state, again.error) == (S.QUEUED, None)
 
 
-def test_recording_does_not_move(room: Room):
-    row = room.surface()
-    room.proposals.record(row.id, commit="abc", evidence="{}")
-    after = room.proposals.record(row.id, stages="[]")
-    assert (after.state, after.commit, after.evidence, after.stages) == (S.SURFACED, "abc", "{}", "[]")
-
-
 def test_proposals_are_found_by_state_in_order(room: Room):
     first, second = room.surface("m1"), room.surface("m2", prompt="Where do I live?", answer="Rome.")
     room.walk(second, S.APPROVED, S.QUEUED)
@@ -285,6 +278,8 @@ def test_a_lesson_is_added_once(room: Room):
     assert room.ledger.add(row, Entry("fact", ["other"])).id == lesson.id
     assert keys_of(room.ledger.get(lesson.id)) == ("Biscuit",)
     assert len(room.ledger.all()) == 1
+    assert room.ledger.of_proposal(row.id) is not None
+    assert room.ledger.of_proposal("nope") is None
 
 
 def test_lessons_keep_their_order_whatever_the_clock_says(room: Room):
@@ -292,7 +287,6 @@ def test_lessons_keep_their_order_whatever_the_clock_says(room: Room):
     room.clock.wall = room.clock.wall.replace(year=2001)
     second = room.ledger.add(room.surface("m2", prompt="Where do I live?", answer="Rome."), Entry("fact", []))
     assert [lesson.id for lesson in room.ledger.all()] == [first.id, second.id]
-    assert [lesson.id for lesson in room.ledger.of_chat("c1")] == [first.id, second.id]
     assert [lesson.id for lesson in room.ledger.active([second.id])] == [second.id]
 
 

@@ -199,11 +199,11 @@ def test_another_account_s_home_really_opens_read_only(tmp_path: Path):
 
 
 def test_twice_the_size_must_be_free_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    store = opened(tmp_path)
+    objects = opened(tmp_path).objects
     monkeypatch.setattr(RealFiles, "free_bytes", lambda _self, _folder: 10_000_000)
-    store.require_space(5_000_000)
+    objects.require_space(5_000_000)
     with pytest.raises(KnownError, match=r"10\.2 MB are needed and 10\.0 MB are free") as caught:
-        store.require_space(5_100_000)
+        objects.require_space(5_100_000)
     assert caught.value.retryable
 
 
