@@ -128,7 +128,7 @@ class Bench:
             if isinstance(event, Trained):
                 return output.read_bytes(), event
             if isinstance(event, Failed):
-                raise SystemExit(event.error.what)
+                raise SystemExit(f"{event.error.what}: {event.error.subject}")
         raise SystemExit("the trainer was stopped")
 
     async def case(

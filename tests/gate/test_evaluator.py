@@ -465,6 +465,15 @@ def test_preparing_leaves_nothing_general_to_ask_of_base_and_parent(suites: Suit
     assert replace(unprepared, seconds=0.0) == replace(verdict, seconds=0.0)
 
 
+def test_preparing_with_the_lesson_leaves_nothing_to_ask_of_the_parent(suites: Suites) -> None:
+    engine = ScriptedEngine({"parent": World(), "new": GOOD})
+    gate = Gate(engine, FakeEncoder(), suites=suites)
+    asyncio.run(gate.prepare(BASE, PARENT, lessons=0, exam=EXAM, neighbours=NEIGHBOURS))
+    asked_before = len(engine.asked_of("parent"))
+    asyncio.run(gate.judge(candidate(parent=PARENT)))
+    assert len(engine.asked_of("parent")) == asked_before
+
+
 def test_the_engine_is_loaded_once(suites: Suites) -> None:
     engine = ScriptedEngine({"new": GOOD})
     gate = Gate(engine, FakeEncoder(), suites=suites)

@@ -21,14 +21,26 @@ from pathlib import Path
 
 from app.clock import Clock, SystemClock
 from app.errors import VerificationError
-from app.model.api import AdapterRef, BaseFiles, Candidate, Check, Encoder, Engine, EngineInfo, Outcome, Verdict
+from app.model.api import (
+    AdapterRef,
+    BaseFiles,
+    Candidate,
+    Check,
+    Encoder,
+    Engine,
+    EngineInfo,
+    Exam,
+    Outcome,
+    Turn,
+    Verdict,
+)
 from app.model.gate import measure, reasons, rules
 from app.model.gate.asking import Answers, Asker, Memory
-from app.model.gate.plan import Plan, Sizes, all_pins, ask_pin, asked, make_plan, make_rotation
+from app.model.gate.plan import Plan, Sizes, all_pins, ask_pin, asked, make_plan, make_rotation, near_questions
 from app.model.gate.rules import Change, Limits
 from app.model.gate.stages import Stages
 from app.model.gate.suites import Suites, load_suites
-from app.model.gate.trial import Lessons, References, Trial, flat, prepare
+from app.model.gate.trial import Lessons, References, Trial, flat, prepare, prepare_near
 
 _log = logging.getLogger(__name__)
 
@@ -104,19 +116,30 @@ class Gate:
         _log.info("gate: %s, seconds: %s", rules.overall(found.checks).value, _listed(self.seconds))
         return _verdict(case, found, self.seconds["total"])
 
-    async def prepare(self, base: BaseFiles, parent: AdapterRef | None, *, lessons: int) -> None:
+    async def prepare(
+        self,
+        base: BaseFiles,
+        parent: AdapterRef | None,
+        *,
+        lessons: int,
+        exam: Exam | None = None,
+        neighbours: tuple[tuple[Turn, ...], ...] = (),
+    ) -> None:
         """Ask base and parent beforehand what the next judgement will need; changes nothing of its verdict.
 
         Args:
             base: The base in use.
             parent: The version in use.
             lessons: How many lessons it holds.
+            exam: The lesson that will be judged, if it is known already.
+            neighbours: Its neighbours, as the candidate will name them.
         """
         suites = self._verified_suite()
-        info = await self.warm(base)
-        asker = self._asker(info, suites)
+        asker = self._asker(await self.warm(base), suites)
         await self._held(asker, suites)
         await prepare(make_rotation(suites, self._sizes, shift=lessons), asker, parent)
+        if exam is not None and neighbours:
+            await prepare_near(near_questions(exam, neighbours, self._sizes), asker, parent)
 
     async def _case(self, candidate: Candidate) -> _Case:
         suites = self._verified_suite()

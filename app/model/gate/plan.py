@@ -47,7 +47,9 @@ class Sizes:
     recent: int = 20
     older: int = 40
     neighbour_tokens: int = 24
-    probe_tokens: int = 32
+    probe_tokens: int = 28
+    roomy_tokens: int = 44
+    """For forms and poems."""
     chat_tokens: int = 32
 
 
@@ -117,10 +119,7 @@ def make_plan(candidate: Candidate, suites: Suites, sizes: Sizes, held: frozense
     return Plan(
         exact=_ask_exam(exam),
         held_out=tuple(_greedy(turns, exam.answer) for turns in _spread(exam.held_out, sizes.held_out)),
-        neighbours=tuple(
-            Greedy(turns, sizes.neighbour_tokens)
-            for turns in _spread(outside(exam, candidate.neighbours), sizes.neighbours)
-        ),
+        neighbours=near_questions(exam, candidate.neighbours, sizes),
         earlier=tuple((exam, _ask_exam(exam)) for exam in (*recent, *older)),
         spare_earlier=tuple((exam, _ask_exam(exam)) for exam in spare),
         probes=tuple((probe, ask_pin(probe, sizes)) for probe in probes),
@@ -151,8 +150,13 @@ def make_rotation(suites: Suites, sizes: Sizes, *, shift: int) -> Rotation:
 
 def ask_pin(probe: Probe, sizes: Sizes) -> Greedy:
     """Return a pinned question; forms and poems need room to show themselves."""
-    roomy = probe.form or probe.always
-    return Greedy(user(probe.prompt), (2 if roomy else 1) * sizes.probe_tokens)
+    return Greedy(user(probe.prompt), sizes.roomy_tokens if probe.form or probe.always else sizes.probe_tokens)
+
+
+def near_questions(exam: Exam, neighbours: tuple[tuple[Turn, ...], ...], sizes: Sizes) -> tuple[Greedy, ...]:
+    """Return the neighbours as they are asked, one from each half by turns."""
+    chosen = _spread(outside(exam, neighbours), sizes.neighbours)
+    return tuple(Greedy(turns, sizes.neighbour_tokens) for turns in chosen)
 
 
 def all_pins(suites: Suites) -> tuple[Probe, ...]:

@@ -62,6 +62,12 @@ async def prepare(rotation: Rotation, asker: Asker, parent: AdapterRef | None) -
     await asker.ask_units(parent, [*rotation.pairs, *rotation.prose])
 
 
+async def prepare_near(neighbours: Sequence[Greedy], asker: Asker, parent: AdapterRef | None) -> None:
+    """Ask the parent what it says to near questions, and how sure it is of that."""
+    near = await asker.ask(parent, neighbours)
+    await asker.ask_units(parent, [[measure.own_answer(item, greedy(near, item)) for item in neighbours]])
+
+
 class Trial:
     """All measurements of one candidate. Asks; does not judge.
 
