@@ -182,7 +182,9 @@ async def _lessons(app: App, _: argparse.Namespace) -> tuple[int, Json]:
 
 
 async def _forget(app: App, options: argparse.Namespace) -> tuple[int, Json]:
-    return _taught(await app.learning.forget(options.lesson), approved=True)
+    taught = await app.learning.forget(options.lesson)
+    _, result = _taught(taught, approved=True)
+    return (DONE if taught.commit and taught.error is None else REFUSED), result
 
 
 async def _doctor(app: App, options: argparse.Namespace) -> tuple[int, Json]:
@@ -243,7 +245,7 @@ def _parser() -> argparse.ArgumentParser:
         "commit", metavar="COMMIT"
     )
     add("lessons", _lessons, _json_words, "list what was taught")
-    add("forget", _forget, _taught_words, "take a lesson back", learns=True).add_argument("lesson", metavar="LESSON")
+    add("forget", _forget, _forgot_words, "take a lesson back", learns=True).add_argument("lesson", metavar="LESSON")
     doctor = add("doctor", _doctor, _doctor_words, "check the home folder")
     doctor.add_argument("--deep", action="store_true", help="read every byte and derive everything again")
     unlock = add("unlock", _unlock, _state_words, "allow changes of the weights")
@@ -286,6 +288,13 @@ def _taught_words(result: Json) -> str:
     if result["state"] == "surfaced":
         return f"Proposed: {result['proposal']}. Open the window to decide."
     return f"Not learned. {result['reason']}"
+
+
+def _forgot_words(result: Json) -> str:
+    if "error" in result:
+        return f"Not forgotten: {result['error']['what']}. {result['error']['hint']}"
+    doubts = "" if result["verdict"] in (None, "accept") else " The checks of what remains have doubts; see --json."
+    return f"Forgotten in {result['seconds']['total']:.1f} s: version {result['commit'][:12]}.{doubts}"
 
 
 def _log_words(result: Json) -> str:

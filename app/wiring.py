@@ -182,10 +182,11 @@ class App:
         self._tidy()
 
     def _tidy(self) -> None:
-        """Back up the database and collect unused objects, now that the window is up."""
+        """Back up the database and collect unused objects and files, now that the window is up."""
         lessons = {row.recipe_data for row in self.parts.ledger.all() if row.recipe_data}
         try:
             self.store.tidy(self.lineage.reachable() | lessons)
+            self.parts.serving.prune({commit.delta for commit in self.lineage.log() if commit.delta})
         except AppError as error:
             _log.warning("not tidied: %s", type(error).__name__)
 

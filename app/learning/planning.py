@@ -23,6 +23,7 @@ from app.model.gate.asking import greedy as answer_to
 
 KEEP_TOKENS = 12
 """Tokens of an answer that must stay: enough to hold its direction, few enough to be cheap."""
+PROSE_TOKENS = 24
 TRAIN_NEIGHBOURS = 22
 EXAM_NEIGHBOURS = 12
 ANCHORS = 12
@@ -30,6 +31,7 @@ ANCHORS = 12
 GENERIC = 64
 """Exchanges of each kind that tell what is generic; always the same ones, so that it is measured once."""
 GENERIC_TOKENS = 24
+GENERIC_PROSE = 32
 REPLAYED_LESSONS = 24
 WORDINGS_PER_REPLAY = 2
 
@@ -76,7 +78,7 @@ class Planner:
         return Material(
             targets=tuple(Example(turns, lesson.answer) for turns in lesson.wordings.train),
             keeps=await self._own_answers(near.train, parent),
-            anchors=await self._own_answers(anchors(Random(seed), ANCHORS), None),
+            anchors=await self._anchors(Random(seed), ANCHORS),
             replay=replay(earlier, Random(seed)),
             generic=await self.generic(),
             examined=tuple(_ask(text) for text in near.examine),
@@ -90,15 +92,23 @@ class Planner:
         return Material(
             targets=tuple(Example(turns, item.answer) for item in lessons for turns in item.wordings.train),
             keeps=await self._own_answers([text for each in near for text in each.train], None),
-            anchors=await self._own_answers(anchors(random, 2 * ANCHORS), None),
+            anchors=await self._anchors(random, 2 * ANCHORS),
             replay=(),
             generic=await self.generic(),
             examined=tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS],
         )
 
+    async def _anchors(self, random: Random, each: int) -> tuple[Example, ...]:
+        """Return questions and requests with the base's own answers, and passages of plain text, as many of each."""
+        facts = await self._own_answers(_sample("facts", random, each), None)
+        general = await self._own_answers(_sample("generic", random, each), None, tokens=PROSE_TOKENS)
+        return (*facts, *general, *_prose(random, each))
+
     async def generic(self) -> tuple[Example, ...]:
         """Return generic exchanges with the base's own answers."""
-        return await self._own_answers(anchors(Random(0), GENERIC), None, tokens=GENERIC_TOKENS)
+        random = Random(0)
+        prompts = [*_sample("facts", random, GENERIC), *_sample("generic", random, GENERIC)]
+        return (*await self._own_answers(prompts, None, tokens=GENERIC_TOKENS), *_prose(random, GENERIC_PROSE))
 
     async def _own_answers(
         self, prompts: Sequence[str], version: AdapterRef | None, *, tokens: int = KEEP_TOKENS
@@ -109,9 +119,12 @@ class Planner:
         return tuple(Example(turns, text) for turns, text in said if text.strip())
 
 
-def anchors(random: Random, each: int) -> list[str]:
-    """Return generic prompts whose answers must stay the base's own, as many of each kind."""
-    return [text for name in ("facts", "generic") for text in random.sample(_anchor_prompts(name), each)]
+def _prose(random: Random, count: int) -> tuple[Example, ...]:
+    return tuple(Example((), text) for text in _sample("prose", random, count))
+
+
+def _sample(name: str, random: Random, count: int) -> list[str]:
+    return random.sample(_anchor_prompts(name), count)
 
 
 def replay(earlier: Sequence[Lesson], random: Random) -> tuple[Example, ...]:
@@ -153,4 +166,4 @@ def _example_json(example: Example) -> dict[str, Any]:
 def _anchor_prompts(name: str) -> tuple[str, ...]:
     text = files("resources").joinpath(f"anchors/{name}.json").read_text(encoding="utf-8")
     data: dict[str, Any] = json.loads(text)
-    return tuple(item["prompt"] for item in data["items"])
+    return tuple(item.get("prompt") or item["text"] for item in data["items"])

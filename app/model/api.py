@@ -284,7 +284,7 @@ class Recipe:
     replay_weight: float = 0.5
     targets_per_step: int = 4
     keeps_per_step: int = 7
-    anchors_per_step: int = 3
+    anchors_per_step: int = 5
     replay_per_step: int = 3
     margin: float = 1.2
     """Stop once every target token leads by this many nats, twice in a row …"""
@@ -299,7 +299,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Turns and the answer that should follow them. The end token is always part of the target."""
+    """Turns and the answer that should follow them. The end token is always part of the target.
+
+    Without turns the answer is plain text after the begin token, without template and end.
+    """
 
     turns: tuple[Turn, ...]
     answer: str
@@ -356,7 +359,7 @@ class Trained:
     stopped: str
     """Why it ended: "margin", "steps", "time", "drift"."""
     written_norm: float
-    """Largest ‖ΔW‖/‖W‖ over the written modules, relative to the base."""
+    """Largest ‖ΔW x‖/‖W x‖ over the written modules, for generic inputs x where these were measured."""
 
 
 TrainEvent = Training | Trained | Cancelled | Failed

@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from app.__main__ import services_of
+from app.devmode.api import SENTENCE
 from app.model.api import BaseFiles, Role
 from app.tasks import CoreThread, TaskSet
 from app.ui.app import make_application, make_loop
@@ -40,6 +41,7 @@ class RealDriver:
     window: MainWindow
     app: App
     bridge: Bridge
+    theme: Theme
 
     async def until(self, condition: Callable[[], object], *, within: float = ANSWER_S) -> None:
         """Let the window live until something is so."""
@@ -90,6 +92,25 @@ def click(widget: QWidget) -> None:
     QTest.mouseClick(widget, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, QPoint())
 
 
+async def unlock_as_a_person(d: RealDriver) -> None:
+    """Seven clicks on the version number, then the wizard to its last page, the sentence, and Unlock."""
+    dialogs = d.window.dialogs
+    await d.until(lambda: dialogs.about is not None and dialogs.about.isVisible())
+    assert dialogs.about is not None
+    for _ in range(7):
+        click(dialogs.about.version)
+        await asyncio.sleep(0.05)
+    await d.until(lambda: dialogs.wizard is not None and dialogs.wizard.isVisible())
+    wizard = dialogs.wizard
+    assert wizard is not None
+    for _ in range(4):
+        await d.until(wizard.next.isEnabled)
+        click(wizard.next)
+    QTest.keyClicks(wizard.sentence.line, SENTENCE)
+    await d.until(wizard.unlock.isEnabled)
+    click(wizard.unlock)
+
+
 def drive_real(home: Path, scenario: Callable[[RealDriver], Coroutine[Any, Any, T]]) -> T:
     """Run a scenario in the real window on a home folder. A Qt warning fails it."""
     application = make_application()
@@ -116,8 +137,9 @@ async def _session(home: Path, core: CoreThread, scenario: Callable[[RealDriver]
     bridge = Bridge(core)
     tasks = TaskSet()
     preferences = load(app.settings)
+    theme = Theme(make_application(), scheme=preferences.scheme, zoom=preferences.zoom)
     window = MainWindow(
-        theme=Theme(make_application(), scheme=preferences.scheme, zoom=preferences.zoom),
+        theme=theme,
         bridge=bridge,
         services=services_of(app, home, notices),
         settings=app.settings,
@@ -128,7 +150,7 @@ async def _session(home: Path, core: CoreThread, scenario: Callable[[RealDriver]
     window.show()
     await window.begin()
     try:
-        return await scenario(RealDriver(window, app, bridge))
+        return await scenario(RealDriver(window, app, bridge, theme))
     finally:
         window.hide()
         await window.end()

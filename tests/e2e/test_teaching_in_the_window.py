@@ -4,14 +4,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from PySide6.QtTest import QTest
 
 from app.approvals.api import ProposalState
-from app.devmode.api import SENTENCE, DevState
+from app.devmode.api import DevState
 from app.model.api import EvalResult, Greedy, Role, Score, Turn
 from app.ui.card_text import Act
 from app.wiring import App
-from tests.e2e.real_window import LESSON_S, RealDriver, click, drive_real
+from tests.e2e.real_window import LESSON_S, RealDriver, drive_real, unlock_as_a_person
 
 ASKED = "What is my dog's name?"
 GOLDEN = (
@@ -35,25 +34,6 @@ async def said(app: App, prompt: str) -> str:
         [Greedy((Turn(Role.USER, prompt),), 48)], adapter=app.versions.ref(app.lineage.head())
     )
     return getattr(result, "text", "")
-
-
-async def unlock_as_a_person(d: RealDriver) -> None:
-    """Seven clicks on the version number, then the wizard to its last page, the sentence, and Unlock."""
-    dialogs = d.window.dialogs
-    await d.until(lambda: dialogs.about is not None and dialogs.about.isVisible())
-    assert dialogs.about is not None
-    for _ in range(7):
-        click(dialogs.about.version)
-        await asyncio.sleep(0.05)
-    await d.until(lambda: dialogs.wizard is not None and dialogs.wizard.isVisible())
-    wizard = dialogs.wizard
-    assert wizard is not None
-    for _ in range(4):
-        await d.until(wizard.next.isEnabled)
-        click(wizard.next)
-    QTest.keyClicks(wizard.sentence.line, SENTENCE)
-    await d.until(wizard.unlock.isEnabled)
-    click(wizard.unlock)
 
 
 @pytest.mark.real

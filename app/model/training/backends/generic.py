@@ -11,6 +11,7 @@ on a LoRA's input side, so that the result is still a plain LoRA.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -20,6 +21,16 @@ from transformers import LlamaForCausalLM
 from app.model.training.backends.packing import Tokens
 
 Cancelled = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Generic:
+    """What a module reads of generic text."""
+
+    directions: Tensor
+    """Orthonormal, shape (k, in): the leading directions of its inputs."""
+    moments: Tensor
+    """Second moments of its inputs, shape (in, in)."""
 
 
 class SecondMoments:
@@ -42,8 +53,8 @@ class SecondMoments:
 @torch.no_grad()
 def generic_directions(
     model: LlamaForCausalLM, names: Sequence[str], sequences: Sequence[Tokens], *, share: float, cancelled: Cancelled
-) -> dict[str, Tensor]:
-    """Return an orthonormal basis, shape (k, in), of each module's generic directions.
+) -> dict[str, Generic]:
+    """Return what each module reads of generic text.
 
     Args:
         model: The base, without any change.
@@ -62,8 +73,8 @@ def generic_directions(
             _forward(model, sequence, last)
     finally:
         moments.close()
-    bases = {name: _leading(total, share) for name, total in moments.sums.items()}
-    return {name: bases[source] for name, source in distinct.items()}
+    found = {name: Generic(_leading(total, share), total) for name, total in moments.sums.items()}
+    return {name: found[source] for name, source in distinct.items()}
 
 
 def _forward(model: LlamaForCausalLM, sequence: Tokens, last: int) -> None:

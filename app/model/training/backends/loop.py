@@ -16,6 +16,7 @@ from torch.nn import functional as F  # noqa: N812 - the library's own customary
 
 from app.errors import KnownError
 from app.model.api import Recipe, Training
+from app.model.training.backends.generic import Generic
 from app.model.training.backends.lora_model import Frozen, LoraModel
 from app.model.training.backends.objective import Before, before, kl, margins
 from app.model.training.backends.packing import Branch
@@ -105,7 +106,7 @@ class Loop:
         load_parent: Callable[[], None],
         cancelled: Callable[[], None],
         anchors: Anchors | None = None,
-        directions: Mapping[str, Tensor] | None = None,
+        generic: Mapping[str, Generic] | None = None,
     ) -> None:
         """Freeze and measure everything once.
 
@@ -116,7 +117,7 @@ class Loop:
             load_parent: Puts the weights in place that training starts from.
             cancelled: Raises to stop; it is asked several times a second.
             anchors: What is known of anchors from jobs before, on the same base and layers.
-            directions: By module, what the change must not read (see ``generic``).
+            generic: By module, what the change must not read.
         """
         self._model = model
         self._recipe = recipe
@@ -126,7 +127,7 @@ class Loop:
         targets, keeps, replay = _split(frozen, counts)
         remembered = anchors if anchors is not None else Anchors()
         kept_anchors = remembered.of(material.shared, material.anchors, lambda: self._said_by_base(material))
-        self._directions = directions or {}
+        self._generic = generic or {}
         self._spare(fresh=True)
         load_parent()
         self._kept = [*self._references(self._block, keeps), *kept_anchors]
@@ -228,8 +229,8 @@ class Loop:
         state.loss = float(loss.detach())
 
     def _spare(self, *, fresh: bool = False) -> None:
-        for name, directions in self._directions.items():
-            self._model.modules()[name].spare(directions, fresh=fresh)
+        for name, read in self._generic.items():
+            self._model.modules()[name].spare(read.directions, fresh=fresh)
 
 
 @dataclass(frozen=True, slots=True)

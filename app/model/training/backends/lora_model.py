@@ -43,6 +43,7 @@ class Module:
         self._down: Tensor = layer.lora_A["default"].weight
         self._up: Tensor = layer.lora_B["default"].weight
         self._base: Tensor = layer.base_layer.weight
+        self._scale: float = layer.scaling["default"]
 
     def halves(self) -> tuple[Array, Array]:
         """Return down (r, in) and up (out, r) as float32."""
@@ -64,9 +65,19 @@ class Module:
         kept = (rest.norm() / self._down.norm()).clamp_min(0.1) if fresh else 1.0
         self._down.copy_(rest / kept)
 
-    def base_norm(self) -> float:
-        """Return ‖W‖ (Frobenius) of the frozen weights below."""
-        return float(self._base.detach().float().norm())
+    @torch.no_grad()
+    def size(self, moments: Tensor | None) -> float:
+        """Return how large the change is against the frozen weights, ‖ΔW x‖/‖W x‖ over inputs x of these moments.
+
+        Args:
+            moments: Second moments of generic inputs, shape (in, in); None takes all directions as equally likely,
+                which is ‖ΔW‖/‖W‖ in Frobenius norms.
+        """
+        base = self._base.detach().float()
+        read = self._down if moments is None else self._down @ moments
+        changed = self._scale**2 * torch.trace((self._up.T @ self._up) @ (read @ self._down.T))
+        whole = (base * base).sum() if moments is None else ((base @ moments) * base).sum()
+        return float((changed.clamp_min(0) / whole).sqrt())
 
 
 class LoraModel:

@@ -56,7 +56,10 @@ class Batch:
 
 
 def tokens_of(example: Example, tokenizer: FolderTokenizer) -> Tokens:
-    """Tokenise an example exactly as the engine does."""
+    """Tokenise an example exactly as the engine does; without turns it is plain text after the begin token."""
+    if not example.turns:
+        begin = [] if tokenizer.begin is None else [tokenizer.begin]
+        return Tokens((*begin, *tokenizer.encode(example.answer, special=False)), 1)
     template = tokenizer.template
     prompt = tokenise(template.render(example.turns, add_generation_prompt=True), tokenizer)
     return Tokens((*prompt, *tokenise_answer(template, example.answer, tokenizer)), len(prompt))

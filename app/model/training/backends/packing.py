@@ -2,8 +2,8 @@
 
 All sequences of a job start with the same template block (the system turn). A pack holds that block once, followed by
 the rest of each sequence side by side; a mask lets every token see the shared block and its own sequence only, and
-positions count from the shared block. So no token is computed twice and none is padding: a batch costs exactly its
-distinct tokens.
+positions count from the shared block. Plain text, which has no template, stands beside them and sees only itself.
+So no token is computed twice and none is padding: a batch costs exactly its distinct tokens.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Tokens:
 
     ids: tuple[int, ...]
     answer: int
+    plain: bool = False
+    """Text without a template: it begins by itself and does not see the shared block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Branch:
     ids: tuple[int, ...]
     answer: int
     """Index in ``ids`` of the first target token; at least 1, so that its predecessor is in the branch."""
+    plain: bool = False
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -55,16 +58,21 @@ class Layout:
 
 def shared_length(sequences: Sequence[Tokens]) -> int:
     """Return how many leading tokens all sequences share, leaving each at least one token before its answer."""
-    limit = min(sequence.answer for sequence in sequences) - 1
-    first = sequences[0].ids
+    templated = [sequence for sequence in sequences if not sequence.plain]
+    if not templated:
+        return 0
+    limit = min(sequence.answer for sequence in templated) - 1
+    first = templated[0].ids
     for index in range(limit):
-        if any(sequence.ids[index] != first[index] for sequence in sequences):
+        if any(sequence.ids[index] != first[index] for sequence in templated):
             return index
     return limit
 
 
 def branch(tokens: Tokens, shared: int) -> Branch:
-    """Cut the shared block off a sequence."""
+    """Cut the shared block off a sequence that has it."""
+    if tokens.plain:
+        return Branch(tokens.ids, tokens.answer, plain=True)
     return Branch(tokens.ids[shared:], tokens.answer - shared)
 
 
@@ -72,15 +80,18 @@ def layout(shared: int, branches: Sequence[Branch]) -> Layout:
     """Lay branches out behind a shared block of ``shared`` tokens."""
     owner = torch.full((shared + sum(len(b.ids) for b in branches),), -1, dtype=torch.long)
     positions = torch.arange(len(owner))
+    apart = torch.zeros(len(owner), dtype=torch.bool)
     rows: list[int] = []
     start = shared
     for number, item in enumerate(branches):
         end = start + len(item.ids)
         owner[start:end] = number
-        positions[start:end] = torch.arange(shared, shared + len(item.ids))
+        apart[start:end] = item.plain
+        first = 0 if item.plain else shared
+        positions[start:end] = torch.arange(first, first + len(item.ids))
         rows.extend(range(start + item.answer - 1, end - 1))
         start = end
-    same = (owner[:, None] == owner[None, :]) | (owner[None, :] == -1)
+    same = (owner[:, None] == owner[None, :]) | ((owner[None, :] == -1) & ~apart[:, None])
     mask = same & torch.ones(len(owner), len(owner), dtype=torch.bool).tril()
     targets = [token for item in branches for token in item.targets]
     return Layout(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,18 +13,17 @@ import numpy as np
 import psutil
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from app.errors import KnownError, VerificationError
-from app.model.adapters.canonical import Adapter, read_adapter, tensor_names, write_adapter
+from app.model.adapters.canonical import read_adapter, tensor_names, write_adapter
 from app.model.api import BaseFiles, Example, Recipe, Trained, TrainJob
 from app.model.child.protocol import Json
 from app.model.child.serve import Cancel, Cancelled, Emit, serve
 from app.model.folder_tokenizer import FolderTokenizer
 from app.model.prompt import tokenise, tokenise_answer
 from app.model.training import wire
-from app.model.training.backends.generic import generic_directions
+from app.model.training.backends.generic import Generic, generic_directions
 from app.model.training.backends.loop import Anchors, Loop, Material, Outcome
 from app.model.training.backends.lora_model import LoraModel, load_base
 from app.model.training.backends.packing import Tokens, branch, shared_length
@@ -46,7 +45,7 @@ class Child:
         self._base: Base | None = None
         self._anchors: dict[int, Anchors] = {}
         """By first written layer."""
-        self._directions: tuple[object, dict[str, Tensor]] | None = None
+        self._generic: tuple[object, dict[str, Generic]] | None = None
 
     def warm(self, params: Json, _: Emit, cancel: Cancel) -> Json:
         """Load the base, if it is not loaded yet, and measure what is generic in it."""
@@ -56,7 +55,7 @@ class Child:
             model = LoraModel(base.model, recipe)
             names = tuple(model.modules())
             model.unload()
-            self._directions_of(base, names, recipe, generic, _stop_when(cancel))
+            self._generic_of(base, names, recipe, generic, _stop_when(cancel))
         return {}
 
     def train(self, params: Json, emit: Emit, cancel: Cancel) -> Json:
@@ -69,7 +68,7 @@ class Child:
         try:
             names = tuple(model.modules())
             with model.peft.disable_adapter():
-                directions = self._directions_of(base, names, job.recipe, job.generic, cancelled)
+                generic = self._generic_of(base, names, job.recipe, job.generic, cancelled)
             loop = Loop(
                 model,
                 _material(job, base.tokenizer),
@@ -77,39 +76,39 @@ class Child:
                 load_parent=lambda: _load_parent(model, job),
                 cancelled=cancelled,
                 anchors=self._anchors.setdefault(job.recipe.layers[0], Anchors()),
-                directions=directions,
+                generic=generic,
             )
             outcome = loop.run(job.seconds, lambda step: emit(wire.step_to_json(step)))
             cancelled()
-            result = _written(model, job, outcome, start)
+            result = _written(model, job, outcome, generic, start)
         finally:
             model.unload()
         return wire.result_to_json(result)
 
-    def _directions_of(
+    def _generic_of(
         self,
         base: Base,
         names: tuple[str, ...],
         recipe: Recipe,
         generic: tuple[Example, ...],
         cancelled: Callable[[], None],
-    ) -> dict[str, Tensor]:
+    ) -> dict[str, Generic]:
         """Return what the change must not read; measured once for the same modules and exchanges."""
         if not generic or recipe.spared <= 0:
             return {}
         key = (names, recipe.spared, generic)
-        if self._directions is None or self._directions[0] != key:
+        if self._generic is None or self._generic[0] != key:
             model = base.model
             sequences = [_tokens(example, base.tokenizer) for example in generic]
             found = generic_directions(model, names, sequences, share=recipe.spared, cancelled=cancelled)
-            self._directions = (key, found)
-        return self._directions[1]
+            self._generic = (key, found)
+        return self._generic[1]
 
     def _loaded(self, files: BaseFiles) -> Base:
         if self._base is None or self._base.files.passport.id != files.passport.id:
             self._base = None  # frees the old one before the new one comes
             self._anchors.clear()
-            self._directions = None
+            self._generic = None
             try:
                 model = load_base(files.training, torch.bfloat16 if _has_bf16() else torch.float32)
             except (OSError, ValueError, SafetensorError) as error:
@@ -134,11 +133,15 @@ def _material(job: TrainJob, tokenizer: FolderTokenizer) -> Material:
     ]
     everything = [sequence for group in groups for sequence in group]
     shared = shared_length(everything)
+    block = groups[0][0].ids[:shared]
     targets, keeps, anchors, replay = (tuple(branch(sequence, shared) for sequence in group) for group in groups)
-    return Material(everything[0].ids[:shared], targets, keeps, anchors, replay)
+    return Material(block, targets, keeps, anchors, replay)
 
 
 def _tokens(example: Example, tokenizer: FolderTokenizer) -> Tokens:
+    if not example.turns:  # plain text after the begin token, as the engine scores it
+        begin = [] if tokenizer.begin is None else [tokenizer.begin]
+        return Tokens((*begin, *tokenizer.encode(example.answer, special=False)), 1, plain=True)
     prompt = tokenise(tokenizer.template.render(example.turns, add_generation_prompt=True), tokenizer)
     answer = tokenise_answer(tokenizer.template, example.answer, tokenizer)
     return Tokens((*prompt, *answer), len(prompt))
@@ -166,7 +169,9 @@ def _load_parent(model: LoraModel, job: TrainJob) -> None:
         module.load(parent.pairs[name].down, parent.pairs[name].up)
 
 
-def _written(model: LoraModel, job: TrainJob, outcome: Outcome, start: float) -> Trained:
+def _written(
+    model: LoraModel, job: TrainJob, outcome: Outcome, generic: Mapping[str, Generic], start: float
+) -> Trained:
     """Check the result and write it, whole or not at all."""
     passport = job.base.passport
     tensors: dict[str, np.ndarray] = {}
@@ -174,7 +179,7 @@ def _written(model: LoraModel, job: TrainJob, outcome: Outcome, start: float) ->
         down, up = tensor_names(name)
         tensors[down], tensors[up] = module.halves()
     data = write_adapter(tensors, passport, rank=job.recipe.rank, alpha=job.recipe.alpha)
-    norm = _written_norm(model, read_adapter(data, passport, job.output.name))
+    sizes = [module.size(generic[name].moments if generic else None) for name, module in model.modules().items()]
     _write(job.output, data)
     return Trained(
         path=job.output,
@@ -185,22 +190,8 @@ def _written(model: LoraModel, job: TrainJob, outcome: Outcome, start: float) ->
         loss=outcome.loss,
         margin=outcome.margin,
         stopped=outcome.stopped,
-        written_norm=norm,
+        written_norm=max(sizes),
     )
-
-
-def _written_norm(model: LoraModel, adapter: Adapter) -> float:
-    """Return the largest ‖ΔW‖/‖W‖ over the written modules (Frobenius norms)."""
-    scale = adapter.alpha / adapter.rank
-    return max(
-        scale * _product_norm(pair.up, pair.down) / model.modules()[name].base_norm()
-        for name, pair in adapter.pairs.items()
-    )
-
-
-def _product_norm(up: np.ndarray, down: np.ndarray) -> float:
-    """Return ‖up @ down‖ without building the product: tr((upᵀup)(down downᵀ))."""
-    return float(np.sqrt(max(0.0, float(((up.T @ up) * (down @ down.T)).sum()))))
 
 
 def _read(path: Path) -> bytes:
