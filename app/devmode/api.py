@@ -75,5 +75,5 @@ class DevMode(Protocol):
         ...
 
     def spend(self, what: str) -> None:
-        """Count one change of the weights against today's budget."""
+        """Count one change of the weights against today's budget, once however often it is told."""
         ...

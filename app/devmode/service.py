@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from sqlmodel import Session
+from sqlmodel import Session, select
 
 from app.clock import Clock
 from app.devmode.api import SENTENCE, Budget, DevState, DevStatus, MachineCheck
@@ -121,14 +121,15 @@ class DeveloperMode:
         return status.budget
 
     def spend(self, what: str) -> None:
-        """Count one change of the weights against today's budget.
+        """Count one change of the weights against today's budget; one that is counted already stays as it is.
 
         Args:
             what: What it was for, such as a commit id; no message text.
         """
         with self._database.session() as session:
-            day = today(session, self._clock, self._local_day)
-            session.add(SpendingRow(day=day, what=what))
+            if session.exec(select(SpendingRow).where(SpendingRow.what == what)).first() is None:
+                day = today(session, self._clock, self._local_day)
+                session.add(SpendingRow(day=day, what=what))
 
     def _status(self, session: Session) -> DevStatus:
         budget = _budget(session)

@@ -19,11 +19,11 @@ from app.learning.ledger_view import lessons_at
 from app.learning.lesson import Lesson, lesson_of
 from app.learning.loop import Loop
 from app.learning.parts import Parts
-from app.learning.selftest import self_test
 from app.learning.topics import topic_of
 from app.model.api import Cancelled, Candidate, Commit, Failed, Recipe, Stages, Trained, TrainJob, Verdict
 from app.model.gate.verdicts import verdict_to_dict
 from app.model.lineage.records import FORGET, NewCommit
+from app.store.disk import disk_errors
 from app.store.tables import LessonRow
 
 STEPS_PER_LESSON = 10
@@ -51,9 +51,10 @@ class Forgetting:
             if row.id not in {each.id for each in held}:
                 raise UserError("forget the lesson", row.id, "The version in use does not hold it.")
             left = [each for each in held if each.id != row.id]
-            commit, verdict, stages = await self._without(row, left, head)
+            with disk_errors("forget the lesson", row.id):
+                commit, verdict, stages = await self._without(row, left, head)
             parts.devmode.spend(commit.id)
-            stages = await self._settle(commit, left, stages, begun)
+            stages = await self._settle(commit, stages, begun)
         self._loop.tell_versions()
         return Taught(row.proposal, ProposalState.PROVEN, commit.id, verdict, stages, None)
 
@@ -80,8 +81,12 @@ class Forgetting:
         return await self._rebuilt(new, [lesson_of(each) for each in left])
 
     def _replaced_by(self, row: LessonRow) -> tuple[str, ...]:
-        """Forgetting a lesson also forgets what it had replaced: that one must not come back."""
-        return () if row.supersedes is None else (row.supersedes,)
+        """Forgetting a lesson also forgets what it had replaced, and what that had: they must not come back."""
+        replaced: list[str] = []
+        while row.supersedes is not None:
+            replaced.append(row.supersedes)
+            row = self._parts.ledger.get(row.supersedes)
+        return tuple(replaced)
 
     def _version_with(self, left: list[LessonRow]) -> Commit | None:
         wanted = {each.id for each in left}
@@ -131,6 +136,7 @@ class Forgetting:
             norm_limit=parts.devmode.require().size_limit,
         )
         verdict = await parts.gate.judge(candidate)
+        parts.devmode.require()
         made = replace(
             new,
             delta=delta,
@@ -152,15 +158,12 @@ class Forgetting:
                     break
         raise BugError("forget the lesson", "the trainer ended without a result")
 
-    async def _settle(self, commit: Commit, left: list[LessonRow], stages: Stages, begun: float) -> Stages:
+    async def _settle(self, commit: Commit, stages: Stages, begun: float) -> Stages:
         parts, clock = self._parts, self._parts.clock.monotonic
         start = clock()
         await parts.versions.activate(commit)
         activated = clock()
-        exams = [lesson_of(each).exam() for each in left]
-        result = await self_test(parts.engine, parts.encoder, parts.versions.ref(commit), None, exams)
-        if result.passed:
-            parts.lineage.note_proven(commit)
+        await self._loop.test(commit)
         ended = clock()
         return replace(stages, activate=activated - start, self_test=ended - activated, total=ended - begun)
 

@@ -4,7 +4,7 @@ Every transition is stored before the next step begins, so a start after a crash
 
 - before its commit point: it is queued again;
 - after it: activation and self-test are run again (the commit is found by the decision that it names);
-- a self-test that fails moves the head back by itself, and says so.
+- a self-test that fails, or cannot be run, moves the head back by itself, and says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from app.approvals.api import ProposalState
 from app.approvals.ledger import Entry
 from app.approvals.proposals import UNDER_WAY
-from app.errors import AppError, ErrorInfo, KnownError
+from app.errors import AppError, ErrorInfo
 from app.learning.api import CardChanged, CardView, VersionsChanged
 from app.learning.attempt import Attempt, Judged, Progress, Start, Stopped
 from app.learning.cards import Cards, Moment, stages_of
@@ -29,11 +29,12 @@ from app.learning.kinds import keys_of, kind_of
 from app.learning.ledger_view import lessons_at
 from app.learning.lesson import Lesson, lesson_of
 from app.learning.parts import Parts
-from app.learning.selftest import self_test
+from app.learning.selftest import SelfTest, self_test
 from app.learning.topics import title_of
-from app.model.api import Commit, Kind, Outcome, Stages
+from app.model.api import ROOT_ACTION, Commit, Kind, Outcome, Stages
 from app.model.gate.verdicts import verdict_to_dict
 from app.model.lineage.records import LEARN, NewCommit
+from app.store.disk import disk_errors
 from app.store.tables import ProposalRow
 from app.tasks import TaskSet
 
@@ -58,6 +59,8 @@ class Loop:
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._running: asyncio.Task[None] | None = None
         self._running_id: str | None = None
+        self._stopped: set[str] = set()
+        """Those that the person stopped; others end early only because the app does."""
         self.busy = asyncio.Lock()
         """Held while the weights in use change: a lesson being learned, or a version being taken into use."""
 
@@ -68,10 +71,15 @@ class Loop:
 
         ``begin_engine`` is called as soon as it is known which version is in use.
         """
-        said = self._parts.lineage.recover()
+        lineage = self._parts.lineage
+        said = lineage.recover()
         begin_engine()
+        if (newest := lineage.log()[0]).action != ROOT_ACTION:
+            self._parts.devmode.spend(newest.id)  # the app may have ended between making a version and counting it
         for row in self._parts.proposals.in_states(UNDER_WAY):
             said += await self._recover(row)
+        if (unproven := lineage.unproven()) is not None and not self._is_settling(unproven):
+            self._tasks.start(self._prove_again(unproven), "prove")
         self._tasks.start(self._work(), "learning loop")
         return said
 
@@ -106,15 +114,16 @@ class Loop:
             self._move(proposal, _S.CANCELLED)
             self._finish(proposal)
         elif proposal == self._running_id and self._running and row.state in (_S.TRAINING, _S.GATING):
+            self._stopped.add(proposal)
             self._running.cancel()
             await self.ended(proposal)
 
     async def _work(self) -> None:
         while True:
             proposal = await self._queue.get()
-            if self._parts.proposals.get(proposal).state != _S.QUEUED:
-                continue
             async with self.busy:
+                if self._parts.proposals.get(proposal).state != _S.QUEUED:  # cancelled while it waited
+                    continue
                 self._running_id = proposal
                 self._running = self._tasks.start(self._one(proposal), "lesson")
                 await asyncio.wait([self._running])
@@ -124,6 +133,7 @@ class Loop:
     def _finish(self, proposal: str) -> None:
         self._moments.pop(proposal, None)
         self._begun.pop(proposal, None)
+        self._stopped.discard(proposal)
         for future in self._waiting.pop(proposal, []):
             if not future.done():
                 future.set_result(None)
@@ -132,13 +142,23 @@ class Loop:
     async def _one(self, proposal: str) -> None:
         """Take one lesson through; every way it can end is stored."""
         try:
-            await self._learn(proposal)
-        except (Stopped, asyncio.CancelledError):
+            with disk_errors("learn this", "the files of the lesson"):
+                await self._learn(proposal)
+        except (Stopped, asyncio.CancelledError) as stop:
+            if isinstance(stop, asyncio.CancelledError) and proposal not in self._stopped:
+                raise
             if self._parts.proposals.get(proposal).state in (_S.TRAINING, _S.GATING):
                 self._move(proposal, _S.CANCELLED)
         except AppError as error:
-            _log.warning("lesson failed: %s", type(error).__name__)
-            self._move(proposal, _S.FAILED, error=error.info())
+            await self._fail(proposal, error)
+
+    async def _fail(self, proposal: str, error: AppError) -> None:
+        """Store why a lesson ended; a version that was made of it does not stay in use without its checks."""
+        _log.warning("lesson failed: %s", type(error).__name__)
+        commit = self._commit_of(proposal)
+        if commit is not None and commit.id == self._parts.lineage.head().id:
+            await self._leave(commit, "checks not finished")
+        self._move(proposal, _S.FAILED, error=error.info())
 
     # --- one lesson
 
@@ -166,7 +186,8 @@ class Loop:
         exams = tuple(item.exam() for item in earlier)
         judged = await attempt.climb(material, lesson.exam(), exams, start, parts.recipe, limit=budget.size_limit)
         evidence = json.dumps(verdict_to_dict(judged.verdict))
-        stages = Stages(train=judged.train_seconds, gate=judged.gate_seconds, extra={"rungs": judged.rungs, "steps": judged.change.trained.steps})
+        counts: dict[str, float] = {"rungs": judged.rungs, "steps": judged.change.trained.steps}
+        stages = Stages(train=judged.train_seconds, gate=judged.gate_seconds, extra=counts)
         if judged.verdict.outcome is not Outcome.ACCEPT:
             total = parts.clock.monotonic() - self._begun[proposal]
             self._ensure_gating(proposal)
@@ -204,17 +225,14 @@ class Loop:
         self._tell(row.id, Moment("taking it into use", _TRAIN_SHARE + _GATE_SHARE, 2.0))
         begun = clock()
         await parts.versions.activate(commit)
-        row = self._move(row.id, _S.ACTIVE)
+        if row.state != _S.ACTIVE:  # it is already, if the app ended during its test
+            row = self._move(row.id, _S.ACTIVE)
         activated = clock()
-        lessons = [lesson_of(each).exam() for each in lessons_at(parts.lineage, parts.ledger, commit)]
-        own = next((exam for exam in lessons if exam.lesson in commit.lessons), None)
-        others = [exam for exam in lessons if exam is not own]
-        result = await self_test(parts.engine, parts.encoder, parts.versions.ref(commit), own, others)
+        result = await self.test(commit)
         tested = clock()
         if not result.passed:
             await self._take_back(row, commit, result.reason)
             return
-        parts.lineage.note_proven(commit)
         await self._restore()
         ended = clock()
         stages = replace(
@@ -227,12 +245,30 @@ class Loop:
         self._move(row.id, _S.PROVEN, stages=_json(stages))
         self.tell_versions()
 
+    async def test(self, commit: Commit) -> SelfTest:
+        """Test the version that the engine runs: its own lesson, and some of those that it holds beside it."""
+        parts = self._parts
+        lessons = [lesson_of(each).exam() for each in lessons_at(parts.lineage, parts.ledger, commit)]
+        own = next((exam for exam in lessons if exam.lesson in commit.lessons), None)
+        others = [exam for exam in lessons if exam is not own]
+        result = await self_test(parts.engine, parts.encoder, parts.versions.ref(commit), own, others)
+        if result.passed:
+            parts.lineage.note_proven(commit)
+        return result
+
+    async def _leave(self, commit: Commit, reason: str) -> None:
+        """Take the version before into use; an engine that cannot follow now does when it is loaded again."""
+        parent = self._parts.lineage.move_head(self._parts.lineage.get(commit.parents[0]), reason)
+        try:
+            await self._parts.versions.activate(parent)
+        except AppError as error:
+            _log.warning("version not activated: %s", type(error).__name__)
+        self.tell_versions()
+
     async def _take_back(self, row: ProposalRow, commit: Commit, reason: str) -> None:
-        parent = self._parts.lineage.get(commit.parents[0])
-        await self._parts.versions.use(parent, "self-test failed")
+        await self._leave(commit, "self-test failed")
         error = ErrorInfo("KnownError", "could not keep this", reason, "The version before is in use again.", True)
         self._move(row.id, _S.REJECTED, error=error)
-        self.tell_versions()
 
     async def _restore(self) -> None:
         """Carry the open conversation into the version in use; if that fails, the next answer does it."""
@@ -245,29 +281,53 @@ class Loop:
 
     # --- after a crash
 
+    def _commit_of(self, proposal: str) -> Commit | None:
+        return next((commit for commit in self._parts.lineage.log() if commit.decision == proposal), None)
+
+    def _is_settling(self, commit: Commit) -> bool:
+        return commit.decision is not None and commit.decision in self._begun
+
     async def _recover(self, row: ProposalRow) -> list[str]:
-        lineage = self._parts.lineage
-        commit = next((each for each in lineage.log() if each.decision == row.id), None)
+        commit = self._commit_of(row.id)
         if commit is None:
             return self._requeue(row)
-        if row.state in (_S.APPROVED, _S.QUEUED, _S.TRAINING):
-            raise KnownError("continue a lesson", row.id, "Its version exists but its steps are missing. Run doctor.")
-        if row.state == _S.GATING:
-            self._parts.ledger.attach_commit(commit.lessons[0], commit.id)
-            row = self._move(row.id, _S.COMMITTED, commit=commit.id)
-        if lineage.head().id != commit.id:
+        row = self._caught_up(row, commit)
+        if self._parts.lineage.head().id != commit.id:
             self._move(row.id, _S.FAILED, error=_CUT_OFF)
             return [f"Version {commit.number} had not passed its checks when the app ended; it is not in use."]
         self._begun[row.id] = self._parts.clock.monotonic()
         self._tasks.start(self._settle_again(row, commit), "settle")
         return [f"Version {commit.number} was saved when the app ended; its checks run again."]
 
+    def _caught_up(self, row: ProposalRow, commit: Commit) -> ProposalRow:
+        """Move a row that the app's end left behind its version to where the version is."""
+        parts = self._parts
+        if row.state not in _BEFORE_COMMIT:
+            return row
+        for state in _BEFORE_COMMIT[_BEFORE_COMMIT.index(ProposalState(row.state)) + 1 :]:
+            self._move(row.id, state)
+        lesson = parts.ledger.of_proposal(row.id)
+        if lesson is not None and lesson.id in commit.lessons:
+            parts.ledger.attach_commit(lesson.id, commit.id)
+        evidence = json.dumps(parts.lineage.document(commit.verdict)) if commit.verdict else None
+        return self._move(row.id, _S.COMMITTED, commit=commit.id, evidence=evidence)
+
+    async def _prove_again(self, commit: Commit) -> None:
+        """Finish the checks of a version that no card waits for: one that forgets, or that was chosen by hand."""
+        async with self.busy:
+            try:
+                if self._parts.lineage.head().id == commit.id:
+                    await self._parts.versions.activate(commit)
+                    await self.test(commit)
+            except AppError as error:
+                _log.warning("checks not finished: %s", type(error).__name__)
+
     async def _settle_again(self, row: ProposalRow, commit: Commit) -> None:
         async with self.busy:
             try:
                 await self._settle(row, commit)
             except AppError as error:
-                self._move(row.id, _S.FAILED, error=error.info())
+                await self._fail(row.id, error)
             finally:
                 self._finish(row.id)
 
@@ -314,6 +374,7 @@ class Loop:
             self._parts.events.publish(CardChanged(self.view(row)))
 
 
+_BEFORE_COMMIT = (_S.APPROVED, _S.QUEUED, _S.TRAINING, _S.GATING)
 _CUT_OFF = ErrorInfo(
     "KnownError", "could not finish this lesson", "it was cut off", "Nothing of it is in use; learn it again.", True
 )

@@ -6,7 +6,7 @@ import json
 import uuid
 
 from app.approvals.api import ProposalState, Signal, SignalKind
-from app.approvals.proposals import ENDED_BADLY, OPEN, require_lesson_text
+from app.approvals.proposals import ENDED_BADLY, OPEN, UNDER_WAY, require_lesson_text
 from app.errors import DeniedError, ErrorInfo, UserError
 from app.learning.api import CardChanged, CardView, Lesson, LessonView, Resolution, Taught, VersionView
 from app.learning.cards import stages_of, verdict_of
@@ -60,6 +60,8 @@ class LearningService:
         row = self._parts.proposals.get(card)
         if row.state == _S.UNDONE:
             return await self._use_again(row)
+        if row.state in UNDER_WAY:
+            return self._view(card)
         self._parts.devmode.require()
         if row.conflict is not None and resolution is None:
             hint = "An earlier lesson says something else. Choose whether to replace it or to keep both."
@@ -125,14 +127,20 @@ class LearningService:
         self._loop.tell_versions()
 
     def _note_undone(self) -> None:
-        """Let cards tell the truth: a lesson is taken back while its version's parent is the one in use."""
+        """Let cards tell the truth: a lesson is taken back while its version's parent is the one in use.
+
+        It is not any more once a version is in use that holds it.
+        """
         lineage, proposals = self._parts.lineage, self._parts.proposals
         head = lineage.head()
+        held = set(lineage.holds(head))
         for row in proposals.in_states({_S.PROVEN, _S.UNDONE}):
-            parents = lineage.get(row.commit).parents if row.commit else ()
-            if row.state == _S.UNDONE and row.commit == head.id:
+            commit = lineage.get(row.commit) if row.commit else None
+            if commit is None:
+                continue
+            if row.state == _S.UNDONE and set(commit.lessons) <= held:
                 proposals.move(row.id, _S.PROVEN)
-            elif row.state == _S.PROVEN and head.id in parents:
+            elif row.state == _S.PROVEN and head.id in commit.parents:
                 proposals.move(row.id, _S.UNDONE)
 
     async def ask_version(self, commit: str, prompt: str) -> str:

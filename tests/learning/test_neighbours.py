@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from random import Random
 
 import pytest
 
 from app.learning.neighbours import neighbours
-from app.learning.planning import anchors
 from app.model.gate.suites import load_suites
 from app.model.gate.text import words
 
@@ -78,17 +76,14 @@ def test_this_guard_sees_what_it_looks_for() -> None:
     assert any(words(text) in examined_by_the_gate() for text in examine)
 
 
-def test_no_question_of_the_gates_suites_is_an_anchor() -> None:
-    asked = examined_by_the_gate()
-    for name in ("facts", "generic"):
-        items = json.loads(files("resources").joinpath(f"anchors/{name}.json").read_text("utf-8"))["items"]
-        assert len(items) > 50
-        assert not [item["prompt"] for item in items if words(item["prompt"]) in asked]
-
-
-def test_anchors_are_as_many_of_each_kind_and_none_twice() -> None:
-    chosen = anchors(Random(1), 20)
-    assert len(set(chosen)) == len(chosen) == 40
+def test_nothing_of_the_gates_suites_is_an_anchor() -> None:
+    passages = {words(passage.text) for passage in load_suites().prose}
+    asked = examined_by_the_gate() | passages
+    for path in files("resources").joinpath("anchors").iterdir():
+        items = json.loads(path.read_text("utf-8"))["items"]
+        texts = [item.get("prompt") or item["text"] for item in items]
+        assert len(set(texts)) == len(texts) > 50
+        assert not [text for text in texts if words(text) in asked]
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
