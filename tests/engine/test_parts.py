@@ -20,6 +20,7 @@ from app.model.engine.characters import Characters, text_of
 from app.model.engine.crash_note import CrashNote
 from app.model.engine.logprobs import Scored, normalisers, score
 from app.model.engine.memory import check_fits
+from app.model.engine.pace import Pace
 from app.model.engine.packing import MIN_SHARED_TOKENS, Limits, Need, plan, shared_beginning
 from app.model.engine.turnstile import Turnstile
 
@@ -147,6 +148,34 @@ def test_bytes_that_are_no_characters_never_become_replacements(pieces):
     streamed = "".join(characters.add(piece) for piece in pieces)
     assert "\ufffd" not in streamed or "\ufffd".encode() in b"".join(pieces)
     assert text_of(pieces) == streamed
+
+
+def paced(pace: Pace, seconds: dict[int, float], tokens: int) -> list[int]:
+    """Compute tokens that take so long with so many threads; return the numbers of threads used."""
+    used = []
+    for _ in range(tokens):
+        used.append(pace.threads())
+        pace.took(seconds[used[-1]])
+    return used
+
+
+def test_the_pace_stays_with_what_is_faster_and_rarely_tries_the_other():
+    used = paced(Pace(2), {2: 0.010, 1: 0.012}, 1000)
+    assert used[0] == 2
+    assert used.count(1) < 25
+
+
+def test_the_pace_changes_when_something_else_makes_it_slower_and_changes_back():
+    pace = Pace(2)
+    paced(pace, {2: 0.010, 1: 0.012}, 300)
+    beside_training = paced(pace, {2: 0.021, 1: 0.0125}, 400)
+    assert beside_training[-100:].count(1) > 90
+    alone = paced(pace, {2: 0.010, 1: 0.012}, 400)
+    assert alone[-100:].count(2) > 90
+
+
+def test_a_single_thread_stays_single():
+    assert set(paced(Pace(1), {1: 0.01}, 100)) == {1}
 
 
 GIB = 1024**3

@@ -19,6 +19,7 @@ from app.model.engine.backends.llama_native import Context, Model
 from app.model.engine.backends.llama_sampling import Sampler
 from app.model.engine.characters import Characters
 from app.model.engine.host import Answered, Say
+from app.model.engine.pace import Pace
 
 CHUNK_TOKENS = 64
 """Prompts are computed in chunks that begin at multiples of this. Smaller ones repeat less, larger ones are faster."""
@@ -36,6 +37,8 @@ class Chat:
         self._known: list[int] = []
         self._whole = 0
         """How many of the known tokens were computed in whole chunks of a prompt."""
+        self._threads = threads
+        self._pace = Pace(threads)
         self._slow = False
 
     def forget(self) -> None:
@@ -110,8 +113,11 @@ class Chat:
 
     def _step(self, token: int, cancel: Cancel) -> None:
         start = time.monotonic()
+        self.context.set_threads(self._pace.threads(), self._threads)
         self._decode((token,), cancel, abortable=self._slow)
-        self._slow = time.monotonic() - start > _SLOW_TOKEN_S
+        seconds = time.monotonic() - start
+        self._pace.took(seconds)
+        self._slow = seconds > _SLOW_TOKEN_S
 
 
 def _common(known: Sequence[int], wanted: Sequence[int]) -> int:

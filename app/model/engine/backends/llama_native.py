@@ -244,6 +244,10 @@ class Context:
         if code < 0:
             raise KnownError("compute", f"llama.cpp code {code}", MEMORY_HINT)
 
+    def set_threads(self, single: int, batch: int) -> None:
+        """Set how many threads compute a single token, and how many a batch."""
+        lib.llama_set_n_threads(self.pointer, single, batch)
+
     def last_logits(self) -> Logits:
         """Return a view of the logits of the last wanted token, valid until the next decode. Shape: (V,)."""
         row: Logits = self.logits(1)[0]
