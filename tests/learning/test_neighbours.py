@@ -82,7 +82,7 @@ def test_nothing_of_the_gates_suites_is_an_anchor() -> None:
     for path in files("resources").joinpath("anchors").iterdir():
         items = json.loads(path.read_text("utf-8"))["items"]
         texts = [item.get("prompt") or item["text"] for item in items]
-        assert len(set(texts)) == len(texts) > 50
+        assert len(set(texts)) == len(texts) > 20
         assert not [text for text in texts if words(text) in asked]
 
 
