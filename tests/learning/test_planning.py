@@ -1,0 +1,175 @@
+"""The material of a lesson: answers that must stay are the model's own, and what examines is never trained on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from app.learning import planning
+from app.learning.kinds import keys_of, kind_of
+from app.learning.lesson import Lesson
+from app.learning.planning import Material, Planner, replay
+from app.learning.wordings import reword
+from app.model.api import AdapterRef, BaseFiles, Example, Turn
+from app.model.engine.fake import FakeEngine
+from app.model.gate.asking import Asker, Memory
+from app.store.canonical import canonical
+from tests.lineage.made import PASSPORT
+from tests.support.learning import CAT, DOG, RECIPE, TOWN
+
+
+def lesson(prompt: str, answer: str) -> Lesson:
+    return Lesson(prompt, kind_of(prompt, answer), prompt, answer, keys_of(prompt, answer), reword(prompt))
+
+
+class Bench:
+    """A planner whose versions answer with who they are."""
+
+    def __init__(self, folder: Path) -> None:
+        serving = folder / "base.gguf"
+        serving.write_bytes(b"GGUF")
+        self.base = BaseFiles(PASSPORT, serving, folder)
+        self.parent = AdapterRef("a" * 64, serving)
+        self.asked: list[tuple[str, str | None]] = []
+        self.silent_on = ""
+        self.engine = FakeEngine(self._reply)
+        self.memory = Memory("t", None)
+
+    def _reply(self, turns: Sequence[Turn], adapter: str | None) -> str:
+        self.asked.append((turns[-1].text, adapter))
+        return "" if turns[-1].text == self.silent_on else f"{'parent' if adapter else 'base'} says this and that"
+
+    def plan(self, wanted: Lesson, earlier: Sequence[Lesson] = (), *, parent: bool = True) -> Material:
+        async def work() -> Material:
+            await self.engine.load(self.base)
+            planner = Planner(Asker(self.engine, self.memory))
+            return await planner.plan(wanted, earlier, parent=self.parent if parent else None, recipe=RECIPE)
+
+        return asyncio.run(work())
+
+    def plan_all(self, lessons: Sequence[Lesson]) -> Material:
+        async def work() -> Material:
+            await self.engine.load(self.base)
+            return await Planner(Asker(self.engine, self.memory)).plan_all(lessons, recipe=RECIPE)
+
+        return asyncio.run(work())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def prompts(examples: Sequence[Example]) -> list[str]:
+    return [example.turns[-1].text if example.turns else example.answer for example in examples]
+
+
+def test_the_lesson_is_taught_in_every_training_wording_and_in_no_other(bench: Bench) -> None:
+    wanted = lesson(*DOG)
+    material = bench.plan(wanted)
+    assert [example.turns for example in material.targets] == list(wanted.wordings.train)
+    assert {example.answer for example in material.targets} == {DOG[1]}
+    held_out = {turns[-1].text for turns in wanted.wordings.held_out}
+    everything = (*material.targets, *material.keeps, *material.anchors, *material.replay, *material.generic)
+    assert not held_out & set(prompts(everything))
+
+
+def test_neighbours_keep_the_parents_own_answers_and_anchors_the_bases(bench: Bench) -> None:
+    material = bench.plan(lesson(*DOG))
+    assert material.keeps
+    assert {example.answer for example in material.keeps} == {"parent says this and that"}
+    own = [example for example in material.anchors if example.turns]
+    assert own
+    assert {example.answer for example in own} == {"base says this and that"}
+
+
+def test_without_a_parent_the_base_answers_for_everything(bench: Bench) -> None:
+    assert {example.answer for example in bench.plan(lesson(*DOG), parent=False).keeps} == {"base says this and that"}
+
+
+def test_what_the_gate_examines_with_is_nowhere_in_training(bench: Bench) -> None:
+    material = bench.plan(lesson(*DOG), [lesson(*CAT)])
+    examined = {turns[-1].text for turns in material.examined}
+    assert examined
+    everything = (*material.targets, *material.keeps, *material.anchors, *material.replay)
+    assert not examined & set(prompts(everything))
+
+
+def test_what_was_taught_before_is_neither_kept_as_it_was_nor_examined_as_a_neighbour(bench: Bench) -> None:
+    earlier = [lesson("What is my horse's name?", "Your horse's name is Star."), lesson(*CAT)]
+    taught = {each.prompt for each in earlier}
+    without, material = bench.plan(lesson(*DOG)), bench.plan(lesson(*DOG), earlier)
+    near = {*prompts(without.keeps), *(turns[-1].text for turns in without.examined)}
+    assert near & taught  # they would have been
+    assert not taught & set(prompts(material.keeps))
+    assert not taught & {turns[-1].text for turns in material.examined}
+
+
+def test_an_answer_of_nothing_is_not_held_on_to(bench: Bench) -> None:
+    first = prompts(bench.plan(lesson(*DOG)).keeps)[0]
+    silent = Bench(bench.base.training)
+    silent.silent_on = first
+    assert first not in prompts(silent.plan(lesson(*DOG)).keeps)
+
+
+def test_the_same_lesson_gives_the_same_material_and_no_version_is_asked_twice(bench: Bench) -> None:
+    first, asked = bench.plan(lesson(*DOG)), len(bench.asked)
+    assert bench.plan(lesson(*DOG)) == first
+    assert len(bench.asked) == asked > 0
+    assert Bench(bench.base.training).plan(lesson(*DOG)) == first
+
+
+def test_another_seed_gives_other_anchors(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prompts(bench.plan(lesson(*DOG)).anchors)
+    monkeypatch.setattr("tests.learning.test_planning.RECIPE", replace(RECIPE, seed=7))
+    assert prompts(bench.plan(lesson(*DOG)).anchors) != first
+
+
+def test_generic_exchanges_are_the_same_for_every_lesson(bench: Bench) -> None:
+    assert bench.plan(lesson(*DOG)).generic == bench.plan(lesson(*TOWN)).generic
+
+
+def test_earlier_lessons_are_rehearsed_in_their_own_words_and_in_others(bench: Bench) -> None:
+    material = bench.plan(lesson(*DOG), [lesson(*CAT), lesson(*TOWN)])
+    for prompt, answer in (CAT, TOWN):
+        rehearsed = [example for example in material.replay if example.answer == answer]
+        assert prompt in prompts(rehearsed)
+        assert len(rehearsed) == planning.WORDINGS_PER_REPLAY
+
+
+def test_a_large_ledger_is_rehearsed_in_part() -> None:
+    many = [lesson(f"What is the name of star {n}?", f"Star {n} is called Zed{n}.") for n in range(60)]
+    rehearsed = {example.answer for example in replay(many, Random(0))}
+    assert len(rehearsed) == planning.REPLAYED_LESSONS
+    assert replay(many, Random(0)) == replay(many, Random(0))
+
+
+def test_the_manifest_is_plain_json_that_tells_all_that_was_trained_on(bench: Bench) -> None:
+    material = bench.plan(lesson(*DOG), [lesson(*CAT)])
+    manifest = material.manifest()
+    assert manifest["format"] == "ownmind-data-1"
+    for name in ("targets", "keeps", "anchors", "replay"):
+        group = getattr(material, name)
+        assert [item["answer"] for item in manifest[name]] == [example.answer for example in group]
+        assert [[turn["text"] for turn in item["turns"]] for item in manifest[name]] == [
+            [turn.text for turn in example.turns] for example in group
+        ]
+    assert len(manifest["examined"]) == len(material.examined)
+    assert json.loads(canonical(manifest)) == manifest
+    assert len(manifest["generic_sha256"]) == 64
+
+
+def test_a_whole_ledger_is_learned_from_the_base_with_every_lesson_as_a_target(bench: Bench) -> None:
+    material = bench.plan_all([lesson(*DOG), lesson(*CAT), lesson(*TOWN)])
+    assert {example.answer for example in material.targets} == {DOG[1], CAT[1], TOWN[1]}
+    assert {adapter for _, adapter in bench.asked} == {None}
+    assert material.replay == ()
+    taught = {DOG[0], CAT[0], TOWN[0]}
+    assert not taught & set(prompts(material.keeps))
+    assert not taught & {turns[-1].text for turns in material.examined}
