@@ -11,11 +11,11 @@ import json
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NoReturn
 
 from app import __version__
 from app.devmode.api import SENTENCE, Budget, DevState
-from app.errors import AppError, DeniedError, ErrorInfo, UserError, VerificationError, from_info
+from app.errors import AppError, DeniedError, ErrorInfo, KnownError, UserError, VerificationError, from_info
 from app.learning.api import CardChanged, LearningEvent, Lesson, Taught
 from app.learning.ledger_view import lessons_at
 from app.log import start_logging, stop_logging
@@ -41,7 +41,11 @@ Command = Callable[[App, argparse.Namespace], Coroutine[Any, Any, tuple[int, Jso
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
-    options = _parser().parse_args(arguments)
+    try:
+        options = _parser().parse_args(arguments)
+    except UserError as error:
+        _report(error, as_json="--json" in arguments)
+        return USAGE
     command: Command = options.command
     try:
         code, result = asyncio.run(_with_app(command, options))
@@ -135,7 +139,7 @@ async def _show(app: App, options: argparse.Namespace) -> tuple[int, Json]:
     held = lessons_at(app.lineage, app.parts.ledger, commit)
     documents = {
         name: app.lineage.document(digest) if (digest := getattr(commit, name)) else None
-        for name in ("recipe", "verdict", "data")
+        for name in ("recipe", "verdict")
     }
     lessons = [{"id": row.id, "prompt": row.prompt, "answer": row.answer} for row in held]
     summary = _commit_json(app, commit)
@@ -144,15 +148,22 @@ async def _show(app: App, options: argparse.Namespace) -> tuple[int, Json]:
 
 
 def _commit_json(app: App, commit: Commit) -> Json:
-    verdict = app.lineage.document(commit.verdict)["outcome"] if commit.verdict else None
     return {
         "id": commit.id,
         "parents": list(commit.parents),
         "lessons": list(commit.lessons),
-        "verdict": verdict,
+        "verdict": _outcome(app, commit),
         "time": commit.time,
         "active": commit.id == app.lineage.head().id,
     }
+
+
+def _outcome(app: App, commit: Commit) -> str | None:
+    """Return what the gate said; None also where that is missing or damaged, which is for doctor to tell."""
+    try:
+        return str(app.lineage.document(commit.verdict)["outcome"]) if commit.verdict else None
+    except (KnownError, VerificationError):
+        return None
 
 
 async def _rollback(app: App, options: argparse.Namespace) -> tuple[int, Json]:
@@ -219,8 +230,16 @@ async def _models(app: App, _: argparse.Namespace) -> tuple[int, Json]:
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command like any other error, so that scripts can read it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a UserError in place of printing and leaving."""
+        raise UserError("understand the command", message, f"See {self.prog} --help.")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ownmind", description="Talk with a model that is yours, and teach it.")
+    parser = _Parser(prog="ownmind", description="Talk with a model that is yours, and teach it.")
     parser.add_argument("--version", action="version", version=f"ownmind {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
