@@ -135,7 +135,7 @@ def _computed(rig: Rig, turns: tuple[Turn, ...]) -> int:
 
 def _probe(base: BaseFiles, method: str, **params: object) -> Json:
     async def run() -> Json:
-        child = ChildProcess("tests.engine.probe", name="probe")
+        child = ChildProcess("tests.engine.probe", name="probe", env={"GOMP_SPINCOUNT": "300"})
         await child.start()
         try:
             return await child.call(method, {**wire.load_json(base, context_tokens=1024, threads=1), **params})
@@ -170,10 +170,13 @@ def test_after_a_swap_the_logits_are_those_of_a_fresh_process(tmp_path: Path):
 def test_the_number_of_threads_changes_no_bit(tmp_path: Path):
     base = real_base()
     adapter = wire.adapter_json(small_adapter(base, tmp_path, seed=1))
-    # Prompts whose last chunk has one token and more: a single token goes through other kernels than a batch.
-    lengths = range(CHUNK_TOKENS - 36, CHUNK_TOKENS - 28)
-    steps = [{"turns": wire.turns_json(said("tree " * length)), "adapter": adapter} for length in lengths]
-    assert _probe(base, "logits", steps=steps, threads=1) == _probe(base, "logits", steps=steps, threads=2)
+    template = len(_probe(base, "ids", turns=wire.turns_json(said("tree tree")), answer="x")["prompt"]) - 2
+    # One prompt whose last chunk is a single token, and one with more: they go through different kernels.
+    lengths = (CHUNK_TOKENS + 1 - template, CHUNK_TOKENS + 9 - template)
+    steps = [{"turns": wire.turns_json(said(" ".join(["tree"] * length))), "adapter": adapter} for length in lengths]
+    one = _probe(base, "logits", steps=steps, threads=1)["hashes"]
+    assert len(set(one)) == 2
+    assert _probe(base, "logits", steps=steps, threads=2)["hashes"] == one
 
 
 def test_control_strings_that_a_person_types_stay_ordinary_text():
