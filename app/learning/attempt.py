@@ -174,6 +174,7 @@ class Attempt:
             anchors=material.anchors,
             replay=material.replay,
             generic=material.generic,
+            standing=material.standing,
             parent=start.path,
             output=self._folder / f"adapter-{rung}.safetensors",
         )

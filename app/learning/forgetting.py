@@ -114,6 +114,7 @@ class Forgetting:
                 anchors=material.anchors,
                 replay=(),
                 generic=material.generic,
+                standing=material.standing,
                 parent=None,
                 output=folder / "adapter.safetensors",
                 seconds=60.0 * len(left),

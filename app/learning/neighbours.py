@@ -38,7 +38,7 @@ def neighbours(prompt: str, *, train: int, examine: int, seed: int) -> Neighbour
     own = prompt.strip().lower()
     kinds = [
         _other_owner(prompt),
-        _other_subject(prompt, random),
+        *_other_subject(prompt, random),
         _other_relation(prompt),
         _same_opening(prompt, random),
     ]
@@ -62,8 +62,8 @@ def _other_owner(prompt: str) -> list[str]:
     return []
 
 
-def _other_subject(prompt: str, random: Random) -> list[str]:
-    """Return the same question with a word replaced by its peers, or a name by other names."""
+def _other_subject(prompt: str, random: Random) -> list[list[str]]:
+    """Return the same question with each of its words replaced by that word's peers, or a name by other names."""
     groups: dict[str, list[str]] = _peers()["groups"]
     found: list[list[str]] = []
     for group, peers in groups.items():
@@ -84,7 +84,7 @@ def _other_subject(prompt: str, random: Random) -> list[str]:
     if not found and (owned := _OWNED.search(prompt)):
         thing = _word(owned[1].split()[-1])
         found.append([thing.sub(peer, prompt, count=1) for peer in _peers()["owned_fallback"]])
-    return _interleave(found)
+    return found
 
 
 def _word(text: str) -> re.Pattern[str]:

@@ -292,7 +292,7 @@ class Recipe:
     """… and what must stay has moved by no more than this many nats (mean KL)."""
     spared: float = 0.9
     """Share of the energy of generic inputs in the directions that the change must not read; 0 spares none."""
-    share: float = 1.0
+    share: float = 0.85
     """How much of the trained change to keep at first: leaks fall faster than recall (see ``docs/log.md``)."""
     seed: int = 0
 
@@ -329,6 +329,8 @@ class TrainJob:
     """Where the canonical adapter goes; written last, so its presence means complete."""
     seconds: float = 120.0
     """Time budget for the steps."""
+    standing: int = 0
+    """How many of the anchors, from the first, are part of every step: promised answers that are near-ties."""
     generic: tuple[Example, ...] = ()
     """Generic exchanges, whose directions the change must not read (``Recipe.spared``)."""
 

@@ -73,7 +73,10 @@ def generic_directions(
             _forward(model, sequence, last)
     finally:
         moments.close()
-    found = {name: Generic(_leading(total, share), total) for name, total in moments.sums.items()}
+    found: dict[str, Generic] = {}
+    for name, total in moments.sums.items():
+        cancelled()
+        found[name] = Generic(_leading(total, share), total)
     return {name: found[source] for name, source in distinct.items()}
 
 

@@ -37,6 +37,8 @@ class Material:
     keeps: tuple[Branch, ...]
     anchors: tuple[Branch, ...]
     replay: tuple[Branch, ...]
+    standing: int = 0
+    """How many anchors, from the first, are part of every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Loop:
         load_parent()
         self._kept = [*self._references(self._block, keeps), *kept_anchors]
         self._keeps = len(keeps)
+        self._standing = min(material.standing, len(material.anchors))
         self._targets = targets
         self._replay = replay
         self._random = Random(recipe.seed)
@@ -188,10 +191,13 @@ class Loop:
         recipe = self._recipe
         targets = cycle(len(self._targets), recipe.targets_per_step, self._random)
         keeps = cycle(self._keeps, recipe.keeps_per_step, self._random)
-        anchors = cycle(len(self._kept) - self._keeps, recipe.anchors_per_step, self._random)
+        rotating = self._keeps + self._standing
+        standing = list(range(self._keeps, rotating))
+        anchors = cycle(len(self._kept) - rotating, recipe.anchors_per_step, self._random)
         replay = cycle(len(self._replay), recipe.replay_per_step, self._random)
         while True:
-            yield _Batch(next(targets), [*next(keeps), *(self._keeps + i for i in next(anchors))], next(replay))
+            kept = [*next(keeps), *standing, *(rotating + i for i in next(anchors))]
+            yield _Batch(next(targets), kept, next(replay))
 
     def _step(self, batch: _Batch, optimiser: torch.optim.Optimizer, state: _State) -> None:
         recipe = self._recipe

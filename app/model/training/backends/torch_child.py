@@ -135,7 +135,7 @@ def _material(job: TrainJob, tokenizer: FolderTokenizer) -> Material:
     shared = shared_length(everything)
     block = groups[0][0].ids[:shared]
     targets, keeps, anchors, replay = (tuple(branch(sequence, shared) for sequence in group) for group in groups)
-    return Material(block, targets, keeps, anchors, replay)
+    return Material(block, targets, keeps, anchors, replay, job.standing)
 
 
 def _tokens(example: Example, tokenizer: FolderTokenizer) -> Tokens:
