@@ -46,10 +46,10 @@ class Material:
     anchors: tuple[Example, ...]
     replay: tuple[Example, ...]
     generic: tuple[Example, ...]
-    standing: int
-    """How many anchors, from the first, are part of every step."""
     examined: tuple[tuple[Turn, ...], ...]
     """Neighbours for the gate only."""
+    standing: int = 0
+    """How many anchors, from the first, are part of every step."""
 
     def manifest(self) -> dict[str, Any]:
         """Return it as the JSON that is stored with the version."""
