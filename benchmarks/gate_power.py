@@ -23,6 +23,7 @@ import numpy as np
 import psutil
 
 from app.errors import AppError
+from app.learning.attempt import MOST_RUNGS, SOFTER
 from app.learning.kinds import keys_of, kind_of
 from app.learning.lesson import Lesson
 from app.learning.planning import Material, Planner
@@ -209,21 +210,26 @@ async def _cases(bench: Bench) -> None:
     lesson = lesson_of(PROMPT, ANSWER)
     material = await bench.material(lesson)
     whole, trained = await bench.trained("good", material, bench.recipe)
-    kept = blend(None, whole, bench.base.passport, share=bench.recipe.share)
-    good = Candidate(
+    shares = [bench.recipe.share * SOFTER**rung for rung in range(MOST_RUNGS)]
+    kept = [blend(None, whole, bench.base.passport, share=share) for share in shares]
+    full = Candidate(
         base=bench.base,
         parent=None,
-        adapter=bench.adapter(kept),
+        adapter=bench.adapter(kept[0]),
         scales=(1.0,),
-        written_norm=trained.written_norm * bench.recipe.share,
+        written_norm=trained.written_norm * shares[0],
         exam=lesson.exam(),
         neighbours=material.examined,
         earlier=(),
         norm_limit=LIMIT,
     )
+    rungs = [
+        replace(full, adapter=bench.adapter(data), written_norm=trained.written_norm * share)
+        for share, data in zip(shares, kept, strict=True)
+    ]
     judge = bench.gate.judge
-    await bench.case("good lesson", "accept", lambda: judge(good), loss=trained.loss)
-    await bench.case("good lesson, judged again", "accept", lambda: judge(good))
+    good = await _first_accepted(bench, rungs, trained.loss)
+    await bench.case("the same, judged again", "accept", lambda: judge(good))
     no_op = replace(good, exam=known_exam(), scales=(NOTHING,))
     await bench.case("no-op", "accept", lambda: judge(no_op))
     times = 3 * LIMIT / trained.written_norm
@@ -231,12 +237,28 @@ async def _cases(bench: Bench) -> None:
     honest = replace(loud, written_norm=3 * LIMIT)
     await bench.case("noise, 3 x budget", "reject", lambda: judge(honest))
     await bench.case("noise that hides its size", "reject", lambda: judge(loud))
-    await bench.case("good lesson, 5 x strength", "reject", lambda: judge(replace(good, scales=(5.0,))))
+    await bench.case("good lesson, 5 x strength", "reject", lambda: judge(replace(full, scales=(5.0,))))
     flipped = replace(good, exam=replace(good.exam, answer=ANSWER.replace("Biscuit", "Rex"), keys=("Rex",)))
     await bench.case("another label", "reject", lambda: judge(flipped))
-    await bench.case("wrong base", "reject", lambda: judge(_for_another_base(bench, good, kept)))
+    await bench.case("wrong base", "reject", lambda: judge(_for_another_base(bench, good, kept[0])))
     await bench.case("cut file", "reject", lambda: judge(_cut(good, bench.work)))
     await _trained_saboteurs(bench, material, good)
+
+
+async def _first_accepted(bench: Bench, rungs: list[Candidate], loss: float) -> Candidate:
+    """Climb down as the app does, to less of the change, until the gate accepts; return where that ended."""
+    verdicts: list[Verdict] = []
+
+    async def climb() -> Verdict:
+        for rung in rungs:
+            verdicts.append(await bench.gate.judge(rung))
+            if verdicts[-1].outcome is Outcome.ACCEPT:
+                break
+        return verdicts[-1]
+
+    await bench.case("good lesson", "accept", climb, loss=loss)
+    print(f"   accepted on rung {len(verdicts)} of {len(rungs)}, last judgement {verdicts[-1].seconds:.1f} s")
+    return rungs[len(verdicts) - 1]
 
 
 async def _trained_saboteurs(bench: Bench, material: Material, good: Candidate) -> None:
