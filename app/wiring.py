@@ -37,6 +37,7 @@ from app.model.adapters.gguf import gguf_adapter
 from app.model.adapters.serving import ServingFiles
 from app.model.api import BaseFiles, Commit, Encoder, Engine, Evaluator, Example, Recipe, Role, Trainer, TrainJob, Turn
 from app.model.encoder.minilm import MiniLMEncoder
+from app.model.engine.crash_note import CrashNote
 from app.model.engine.starting import StartingEngine
 from app.model.gate.asking import Asker, Memory
 from app.model.gate.evaluator import Gate
@@ -151,6 +152,7 @@ class App:
     engine: StartingEngine
     """In front of ``raw_engine``: what everything talks to."""
     raw_engine: Engine
+    crash_note: CrashNote
     examiner: Engine
     trainer: Trainer
     encoder: Encoder
@@ -177,6 +179,10 @@ class App:
         self.engine.begin(self._load_engine())
 
     async def _load_engine(self) -> None:
+        if self.crash_note.names(self.base.passport.id):
+            self.crash_note.clear()
+            hint = "It ended while loading last time. Start the app again to try once more."
+            raise KnownError("load the model", self.base.passport.name, hint)
         await self.raw_engine.load(self.base, context_tokens=CONTEXT_TOKENS)
         await self.versions.resume(self.raw_engine)
         self._tidy()
@@ -233,7 +239,8 @@ def _assemble(store: Store, base: BaseFiles, clock: Clock, engine: Engine | None
     settings = SettingsFile(settings_file(home.root))
     lineage = Lineage.open(store.objects, store.refs, store.audit, base.passport, clock)
     serving = ServingFiles(home.serving, base, form=runtime.adapter_form)
-    raw = engine or runtime.engine(name="engine")
+    note = CrashNote(home.cache / "crashed-while-loading")
+    raw = engine or runtime.engine(name="engine", note=note)
     starting = StartingEngine(raw)
     versions = Versions(lineage, serving, starting)
     examiner = runtime.engine(name="examiner", nice=EXAMINER_NICE)
@@ -295,6 +302,7 @@ def _assemble(store: Store, base: BaseFiles, clock: Clock, engine: Engine | None
         devmode=devmode,
         engine=starting,
         raw_engine=raw,
+        crash_note=note,
         examiner=examiner,
         trainer=trainer,
         encoder=encoder,

@@ -20,10 +20,11 @@ class TrainerProcess:
     """Implements ``app.model.api.Trainer``. A child that died is started again by the next call."""
 
     def __init__(self, module: str = TORCH_CHILD, *, nice: int = NICE) -> None:
-        # Waiting threads sleep instead of spinning: a spinning trainer would take a core from the conversation.
+        # Threads spin for microseconds while they wait for each other, then sleep: spinning for longer would take a
+        # core from the conversation, sleeping at once costs speed on an idle machine.
         # Large buffers are kept for the next step instead of being given back and zeroed again by the system.
         environment = {
-            "OMP_WAIT_POLICY": "passive",
+            "GOMP_SPINCOUNT": "300",
             "MALLOC_MMAP_THRESHOLD_": "1073741824",
             "MALLOC_TRIM_THRESHOLD_": "4294967296",
         }
