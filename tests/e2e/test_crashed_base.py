@@ -14,7 +14,7 @@ from tests.support.real import real_base
 @pytest.mark.real
 def test_a_base_that_ended_while_loading_is_not_loaded_again_unasked(tmp_path: Path) -> None:
     async def scenario() -> None:
-        app = open_app(tmp_path / "home", real_base(), engine=FakeEngine("Hello."))
+        app = open_app(tmp_path / "home", real_base(), engine=FakeEngine())
         app.crash_note.write(app.base.passport.id)
         try:
             await app.start()
