@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from app import __version__
 from app.errors import AppError, DeniedError
-from app.log import catch_crashes, loop_crash, start_logging
+from app.log import catch_crashes, loop_crash, start_logging_if_writable
 from app.paths import home_folder
 from app.store.home import Home
 from app.tasks import CoreThread
@@ -56,7 +56,7 @@ def _run_window(root: Path) -> int:
     base = asyncio.run(prepare_embedded(root, _progress()))
     core = CoreThread(loop_crash())
     app = core.run(_opened(root, base))
-    start_logging(Home(root).logs)  # until the process ends, so that what ends it is logged
+    start_logging_if_writable(Home(root).logs)  # until the process ends, so that what ends it is logged
     catch_crashes(_tell)  # the window puts its own banner in place of this while it is open
     try:
         notices = core.run(app.start())

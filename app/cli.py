@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import io
 import json
+import logging
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
@@ -15,10 +18,10 @@ from typing import Any, NoReturn
 
 from app import __version__
 from app.devmode.api import SENTENCE, Budget, DevState
-from app.errors import AppError, DeniedError, ErrorInfo, KnownError, UserError, VerificationError, from_info
+from app.errors import AppError, BugError, DeniedError, ErrorInfo, KnownError, UserError, VerificationError, from_info
 from app.learning.api import CardChanged, LearningEvent, Lesson, Taught
 from app.learning.ledger_view import lessons_at
-from app.log import start_logging, stop_logging
+from app.log import start_logging_if_writable, stop_logging
 from app.model.api import Commit, Done, Failed, Greedy, GreedyResult, Outcome, Role, Sampling, Turn
 from app.model.gate.verdicts import check_to_dict
 from app.paths import home_folder
@@ -28,6 +31,7 @@ from app.wiring import App, open_app, prepare_embedded
 DONE, REFUSED, USAGE, ENVIRONMENT = 0, 1, 2, 3
 ASK_TOKENS = 512
 CLICKS = 7
+HOTTEST = 10.0
 
 DISCLAIMER = """\
 Unlocking lets Ownmind change the weights of your model when you approve a lesson.
@@ -38,6 +42,8 @@ have effects that nobody noticed. Going back to an earlier version is always pos
 Json = dict[str, Any]
 Command = Callable[[App, argparse.Namespace], Coroutine[Any, Any, tuple[int, Json]]]
 
+_logger = logging.getLogger(__name__)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
@@ -47,6 +53,7 @@ def run(arguments: Sequence[str]) -> int:
         _report(error, as_json="--json" in arguments)
         return USAGE
     command: Command = options.command
+    _speak_anyway()
     try:
         code, result = asyncio.run(_with_app(command, options))
     except AppError as error:
@@ -54,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return REFUSED
     if options.json:
-        print(json.dumps(result, ensure_ascii=False))  # noqa: T201 - this is the output
+        print(json.dumps(result))  # noqa: T201 - this is the output, in ASCII: no terminal can choke on it
     else:
         print(options.words(result))  # noqa: T201
     return code
@@ -64,14 +71,20 @@ async def _with_app(command: Command, options: argparse.Namespace) -> tuple[int,
     root = home_folder(options.home)
     base = await prepare_embedded(root, once(_say))
     app = open_app(root, base)
-    logging = start_logging(Home(root).logs)
+    handler = start_logging_if_writable(Home(root).logs)
     try:
         for sentence in await app.start(learn=options.learns):
             _say(sentence)
         return await command(app, options)
+    except AppError:
+        raise
+    except Exception as error:
+        _logger.critical("not caught", exc_info=True)
+        hint = "This is a fault of Ownmind. What was there before is kept; the log says where it happened."
+        raise BugError("finish the command", type(error).__name__, hint) from error
     finally:
         await app.close()
-        stop_logging(logging)
+        stop_logging(handler)
 
 
 # --- commands -------------------------------------------------------------------------------------------------------
@@ -79,7 +92,7 @@ async def _with_app(command: Command, options: argparse.Namespace) -> tuple[int,
 
 async def _ask(app: App, options: argparse.Namespace) -> tuple[int, Json]:
     turns = (Turn(Role.USER, options.text),)
-    commit = app.lineage.get(options.at) if options.at else app.lineage.head()
+    commit = app.lineage.get(options.at) if options.at is not None else app.lineage.head()
     begun = app.parts.clock.monotonic()
     await app.engine.ready()
     if commit.id != app.lineage.head().id:
@@ -230,6 +243,13 @@ async def _models(app: App, _: argparse.Namespace) -> tuple[int, Json]:
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
+def _temperature(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0.0 <= (value := float(text)) <= HOTTEST:
+            return value
+    raise argparse.ArgumentTypeError(f"choose a number from 0 to {HOTTEST:.0f}")
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong with a command like any other error, so that scripts can read it."""
 
@@ -253,7 +273,9 @@ def _parser() -> argparse.ArgumentParser:
     ask = add("ask", _ask, lambda result: str(result["text"]), "ask one question")
     ask.add_argument("text")
     ask.add_argument("--at", metavar="COMMIT", help="ask an earlier version")
-    ask.add_argument("--temperature", type=float, default=0.0, help="0 is greedy, the default")
+    ask.add_argument(
+        "--temperature", type=_temperature, default=0.0, help=f"0, the default, is greedy; up to {HOTTEST:.0f}"
+    )
     teach = add("teach", _teach, _taught_words, "propose a lesson", learns=True)
     teach.add_argument("--prompt", required=True)
     teach.add_argument("--answer", required=True)
@@ -276,6 +298,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _speak_anyway() -> None:
+    """Write what a terminal or a pipe has no sign for as an escape, in place of failing after the work is done."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _say(sentence: str) -> None:
@@ -342,7 +370,7 @@ def _error_json(error: ErrorInfo) -> Json:
 
 def _report(error: AppError, *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps({"error": _error_json(error.info())}, ensure_ascii=False))  # noqa: T201
+        print(json.dumps({"error": _error_json(error.info())}))  # noqa: T201
     else:
         _say(error.sentence())
     refused = isinstance(error, UserError | DeniedError | VerificationError)

@@ -64,6 +64,11 @@ class SafeFormatter(logging.Formatter):
         return "\n".join(_chain(error)) if error is not None else ""
 
 
+class _LogFile(logging.handlers.RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class's name
+        """Lose the line: on a full disk the base class would print a traceback, with what was logged, to stderr."""
+
+
 def start_logging(folder: Path, *, level: int = logging.INFO) -> logging.Handler:
     """Log everything from now on into ``folder``; return the handler, for ``stop_logging``.
 
@@ -71,9 +76,7 @@ def start_logging(folder: Path, *, level: int = logging.INFO) -> logging.Handler
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(
-            folder / "ownmind.log", maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"
-        )
+        handler = _LogFile(folder / "ownmind.log", maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8")
     except OSError as error:
         raise KnownError("write the log", folder.name, "The disk may be full, or the folder read-only.") from error
     handler.setFormatter(SafeFormatter())
@@ -83,6 +86,16 @@ def start_logging(folder: Path, *, level: int = logging.INFO) -> logging.Handler
     for name in _OURS:
         logging.getLogger(name).setLevel(level)
     return handler
+
+
+def start_logging_if_writable(folder: Path) -> logging.Handler:
+    """As ``start_logging``; where nothing can be written the app works without a log, and stderr stays for people."""
+    try:
+        return start_logging(folder)
+    except KnownError:
+        handler = logging.NullHandler()
+        logging.getLogger().addHandler(handler)
+        return handler
 
 
 def stop_logging(handler: logging.Handler) -> None:

@@ -79,6 +79,12 @@ class AuditLog:
         return self._entries
 
     @property
+    def whole(self) -> bool:
+        """Whether every entry that is known to have stood here is here, unchanged: what it names is all there is."""
+        lost = (entry.payload.get("missing") for entry in self._entries if entry.kind == RECOVERED)
+        return not isinstance(self._locked, VerificationError) and not any(lost)
+
+    @property
     def locked(self) -> AppError | None:
         """Why nothing may be appended; None if it may."""
         return self._locked

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from app.errors import AppError, BugError, KnownError, VerificationError
+from app.errors import AppError, BugError, KnownError, UserError, VerificationError
 
 _PRIMARY = 0xFF
 """Extended result codes carry the primary one in their low byte."""
@@ -71,3 +71,6 @@ def database_errors(op: str, subject: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, SQLAlchemyError) as error:
         raise from_database_error(error, op, subject) from error
+    except UnicodeEncodeError as error:  # the driver lets it through: half a surrogate pair, or bytes that are no text
+        hint = "It holds half a character, which no file can keep. Type or paste it again; nothing was changed."
+        raise UserError(op, "the text", hint) from error

@@ -147,6 +147,8 @@ class Store:
     def tidy(self, named: AbstractSet[str]) -> Collected:
         """Do what can wait until the window is up: back up the database, collect unused objects.
 
+        Nothing is collected once entries of the history were lost or changed.
+
         Args:
             named: Digests of all objects that history, lessons or jobs name.
 
@@ -155,6 +157,8 @@ class Store:
         if self.read_only is not None:
             return Collected((), ())
         self.database.backup_if_due()
+        if not self.audit.whole:  # lost entries name objects too, and may be brought back
+            return Collected((), ())
         return self._collector.run(named)
 
     def close(self) -> None:

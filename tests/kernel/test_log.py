@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import io
 import logging
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import AppError, BugError, KnownError
-from app.log import Plain, loop_crash, plain_sentence, start_logging, stop_logging
+from app.log import Plain, loop_crash, plain_sentence, start_logging, start_logging_if_writable, stop_logging
 
 CANARY = "canary-7319 sings at dawn"
 
@@ -177,3 +179,25 @@ def test_what_nobody_caught_is_logged_and_told_in_every_thread(tmp_path: Path):
     assert done.returncode == 1
     assert ("ValueError" in log, "RuntimeError" in log) == (True, True)
     assert "canary" not in log + done.stdout + done.stderr
+
+
+def test_a_full_disk_loses_the_line_and_prints_nothing_of_it(logged: Logged, capsys: pytest.CaptureFixture[str]):
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    handler = next(each for each in logging.getLogger().handlers if isinstance(each, logging.FileHandler))
+    stream, handler.stream = handler.stream, Full()  # type: ignore[assignment]
+    logged.app.warning("heard %s", CANARY)
+    handler.stream = stream
+    assert capsys.readouterr().err == ""
+
+
+def test_where_no_log_can_be_written_warnings_do_not_go_to_the_person(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "logs").touch()
+    handler = start_logging_if_writable(tmp_path / "logs")
+    logging.getLogger("app.something").warning("a detail")
+    stop_logging(handler)
+    assert capsys.readouterr().err == ""

@@ -21,7 +21,7 @@ import sqlalchemy.exc
 from sqlmodel import Session, select
 
 from app.clock import FakeClock
-from app.errors import AppError, BugError, KnownError, VerificationError
+from app.errors import AppError, BugError, KnownError, UserError, VerificationError
 from app.store.database import Database
 from app.store.dberrors import code_of, from_database_error
 from app.store.tables import ConversationRow, MessageRow, SettingRow
@@ -466,3 +466,18 @@ def _seconds_to_open(path: Path) -> float:
     spent = time.perf_counter() - start
     database.close()
     return spent
+
+
+def store_in_one_go(database: Database, *values: str) -> None:
+    with database.session() as session:
+        for value in values:
+            session.add(SettingRow(name=value.encode("utf-8", "replace").hex(), value=value))
+            session.flush()
+
+
+def test_half_a_character_is_refused_and_nothing_of_it_is_kept(path: Path):
+    database = opened(path)
+    with pytest.raises(UserError, match="half a character"):
+        store_in_one_go(database, "whole", "caf\udce9")
+    with database.session() as session:
+        assert list(session.exec(select(SettingRow))) == []

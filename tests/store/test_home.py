@@ -210,3 +210,24 @@ def test_twice_the_size_must_be_free_before_anything_is_written(tmp_path: Path, 
 def test_a_first_start_on_a_full_disk_is_refused_in_words(tmp_path: Path):
     with pytest.raises(KnownError, match="disk is full"):
         Store.open(Home(tmp_path), FakeClock(), files=FailingFiles(RealFiles(), at=0, code=errno.ENOSPC))
+
+
+# --- a history that is not whole
+
+
+@pytest.mark.parametrize("loss", ["changed", "end lost"])
+def test_nothing_is_collected_once_entries_that_may_name_it_are_gone(tmp_path: Path, loss: str):
+    store = opened(tmp_path)
+    name = store.objects.put(b"weights of a version")
+    for count in range(3):
+        store.audit.append("note", {"object": name, "count": count})
+    store.close()
+    log = store.home.audit / "log"
+    lines = log.read_bytes().splitlines(keepends=True)
+    kept = [lines[0].replace(b"note", b"nota"), *lines[1:]] if loss == "changed" else lines[:1]
+    log.write_bytes(b"".join(kept))
+    for _ in range(3):
+        store = opened(tmp_path)
+        store.tidy(set())
+        store.close()
+    assert store.objects.get(name) == b"weights of a version"
