@@ -15,6 +15,7 @@ from app.__main__ import main
 from app.devmode.api import SENTENCE
 from app.model.api import AdapterRef, BaseFiles, EngineInfo
 from app.model.encoder.fake import FakeEncoder
+from app.model.engine.crash_note import CrashNote
 from app.model.engine.fake import FakeEngine
 from tests.lineage.made import PASSPORT
 from tests.support.learning import Brain, FakeGate, FakeTrainer
@@ -47,7 +48,7 @@ class FakeRuntime:
     broken: Exception | None = None
     adapter_form: str = "gguf"
 
-    def engine(self, *, name: str, nice: int = 0) -> FakeEngine:
+    def engine(self, *, name: str, nice: int = 0, note: CrashNote | None = None) -> FakeEngine:
         self.engines.append(name)
         engine = FakeEngine(self.brain.says)
         engine.fail_next = self.broken  # type: ignore[assignment]
