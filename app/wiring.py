@@ -165,7 +165,7 @@ class App:
         """Load the engine in the background and finish what was cut off; return what to tell the person."""
         said = [*self.store.notes, *self.settings.notes]
         chat = self.chats
-        if isinstance(chat, ChatService):
+        if isinstance(chat, ChatService) and self.store.read_only is None:
             await chat.recover()
         if learn and self.store.read_only is None and self.lineage.locked is None:
             said += await self.loop.start(self._begin_engine)
@@ -189,6 +189,8 @@ class App:
 
     def _tidy(self) -> None:
         """Back up the database and collect unused objects and files, now that the window is up."""
+        if self.store.read_only is not None:
+            return
         lessons = {row.recipe_data for row in self.parts.ledger.all() if row.recipe_data}
         try:
             self.store.tidy(self.lineage.reachable() | lessons)
