@@ -171,7 +171,7 @@ class App:
             said += await self.loop.start(self._begin_engine)
         else:
             self._begin_engine()
-        if self.lineage.locked is not None:
+        if self.lineage.locked is not None and self.store.read_only is None:
             said.append(self.lineage.locked.sentence())
         return said
 
