@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
@@ -15,22 +13,8 @@ from app.model.api import Commit
 from tests.support.learning import CAT, DOG, TOWN, Desk, World
 
 _S = ProposalState
-Story = Callable[[Desk], Awaitable[None]]
 OTHER_NAME = (DOG[0], "Your dog's name is Rex.")
 THIRD_NAME = (DOG[0], "Your dog's name is Otto.")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "home")
-
-
-def play(world: World, story: Story) -> None:
-    async def whole() -> None:
-        async with world.session() as desk:
-            await story(desk)
-
-    asyncio.run(whole())
 
 
 async def taught(desk: Desk, *lessons: tuple[str, str]) -> list[Taught]:
@@ -63,7 +47,7 @@ def test_undo_takes_back_exactly_the_version_before(world: World) -> None:
         assert desk.says(DOG[0]) == DOG[1]
         assert await in_use(desk) == [DOG[1]]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_undo_of_the_first_lesson_leaves_the_base_alone_in_the_engine(world: World) -> None:
@@ -73,7 +57,7 @@ def test_undo_of_the_first_lesson_leaves_the_base_alone_in_the_engine(world: Wor
         assert desk.head == desk.lineage.root()
         assert desk.active is None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_undo_makes_no_version_and_costs_nothing(world: World) -> None:
@@ -85,7 +69,7 @@ def test_undo_makes_no_version_and_costs_nothing(world: World) -> None:
         last = [entry for entry in desk.store.audit.entries if entry.kind == "head"][-1]
         assert (last.payload["to"], last.payload["reason"]) == (desk.lineage.root().id, "undo")
 
-    play(world, story)
+    world.play(story)
 
 
 def test_undo_holds_over_a_restart(world: World) -> None:
@@ -110,7 +94,7 @@ def test_undo_of_a_lesson_that_others_were_built_on_is_refused_with_a_plain_reas
         assert desk.head == version(desk, second)
         assert desk.state(first.proposal) is _S.PROVEN
 
-    play(world, story)
+    world.play(story)
 
 
 def test_undo_of_what_was_never_learned_is_refused(world: World) -> None:
@@ -119,7 +103,7 @@ def test_undo_of_what_was_never_learned_is_refused(world: World) -> None:
         with pytest.raises(UserError):
             await desk.learning.undo(card.id)
 
-    play(world, story)
+    world.play(story)
 
 
 def test_undoing_twice_is_refused_and_changes_nothing(world: World) -> None:
@@ -130,7 +114,7 @@ def test_undoing_twice_is_refused_and_changes_nothing(world: World) -> None:
             await desk.learning.undo(second.proposal)
         assert desk.head == version(desk, first)
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_lesson_taken_back_is_used_again_without_learning_it_anew(world: World) -> None:
@@ -145,7 +129,7 @@ def test_a_lesson_taken_back_is_used_again_without_learning_it_anew(world: World
         assert len(desk.trainer.jobs) == 2
         assert desk.says(CAT[0]) == CAT[1]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_lesson_taken_back_cannot_be_used_again_beside_others_learned_since(world: World) -> None:
@@ -157,7 +141,7 @@ def test_a_lesson_taken_back_cannot_be_used_again_beside_others_learned_since(wo
             await desk.learning.approve(first.proposal)
         assert desk.head == version(desk, other)
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_lesson_taken_back_can_be_taught_again_on_top_of_others(world: World) -> None:
@@ -170,7 +154,7 @@ def test_a_lesson_taken_back_can_be_taught_again_on_top_of_others(world: World) 
         assert desk.says(DOG[0]) == DOG[1]
         assert desk.says(CAT[0]) == CAT[1]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_what_is_in_use_waits_for_a_lesson_under_way_before_it_changes(world: World) -> None:
@@ -188,7 +172,7 @@ def test_what_is_in_use_waits_for_a_lesson_under_way_before_it_changes(world: Wo
             await undoing
         assert desk.state(card) is _S.PROVEN
 
-    play(world, story)
+    world.play(story)
 
 
 # --- choosing a version ---------------------------------------------------------------------------------------------
@@ -204,7 +188,7 @@ def test_any_version_can_be_taken_into_use_and_left_again_exactly(world: World) 
             assert desk.active == chosen.delta
             assert await in_use(desk) == [DOG[1], CAT[1], TOWN[1]][: chosen.number]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_cards_tell_the_truth_about_the_version_that_was_chosen(world: World) -> None:
@@ -221,7 +205,7 @@ def test_cards_tell_the_truth_about_the_version_that_was_chosen(world: World) ->
         assert [card.can_undo for card in cards] == [False, False, True]
         assert "holds it too" in cards[0].outcome_words
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_version_whose_weights_are_gone_is_refused_and_the_one_in_use_stays(world: World) -> None:
@@ -235,7 +219,7 @@ def test_a_version_whose_weights_are_gone_is_refused_and_the_one_in_use_stays(wo
         assert desk.active == desk.head.delta
         assert [row.available for row in await desk.learning.versions()] == [True, False, True]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_asking_an_earlier_version_does_not_change_the_one_in_use(world: World) -> None:
@@ -246,7 +230,7 @@ def test_asking_an_earlier_version_does_not_change_the_one_in_use(world: World) 
         assert await desk.learning.ask_version("0", DOG[0]) != DOG[1]
         assert desk.active == version(desk, second).delta
 
-    play(world, story)
+    world.play(story)
 
 
 @pytest.mark.parametrize("name", ["99", "abc", "nothing", ""])
@@ -256,7 +240,7 @@ def test_a_version_that_does_not_exist_is_refused_in_plain_words(world: World, n
             with pytest.raises(UserError, match="find a version"):
                 await work
 
-    play(world, story)
+    world.play(story)
 
 
 # --- forgetting -----------------------------------------------------------------------------------------------------
@@ -279,7 +263,7 @@ def test_forgetting_the_last_lesson_uses_the_very_weights_of_the_version_before(
         assert await in_use(desk) == [DOG[1]]
         assert desk.lineage.unproven() is None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_forgetting_the_only_lesson_gives_back_the_base(world: World) -> None:
@@ -291,7 +275,7 @@ def test_forgetting_the_only_lesson_gives_back_the_base(world: World) -> None:
         assert await in_use(desk) == []
         assert desk.says(DOG[0]) != DOG[1]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_forgetting_a_lesson_in_the_middle_learns_the_others_again_from_the_base(world: World) -> None:
@@ -311,7 +295,7 @@ def test_forgetting_a_lesson_in_the_middle_learns_the_others_again_from_the_base
         assert await in_use(desk) == [DOG[1], TOWN[1]]
         assert list(desk.parts.work.iterdir()) == []
 
-    play(world, story)
+    world.play(story)
 
 
 def test_forgetting_counts_against_the_budget_and_needs_the_lock_open(world: World) -> None:
@@ -325,7 +309,7 @@ def test_forgetting_counts_against_the_budget_and_needs_the_lock_open(world: Wor
         forgotten = await desk.learning.forget(lesson)
         assert desk.spendings()[-1] == forgotten.commit
 
-    play(world, story)
+    world.play(story)
 
 
 def test_locking_while_the_rest_is_judged_keeps_the_version_in_use(world: World) -> None:
@@ -341,7 +325,7 @@ def test_locking_while_the_rest_is_judged_keeps_the_version_in_use(world: World)
             await forgetting
         assert desk.head == version(desk, last)
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_forgotten_lesson_does_not_bring_back_what_it_had_replaced(world: World) -> None:
@@ -356,7 +340,7 @@ def test_a_forgotten_lesson_does_not_bring_back_what_it_had_replaced(world: Worl
         assert await in_use(desk) == []
         assert desk.active is None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_what_is_not_in_effect_cannot_be_forgotten(world: World) -> None:
@@ -368,7 +352,7 @@ def test_what_is_not_in_effect_cannot_be_forgotten(world: World) -> None:
         with pytest.raises(UserError, match="no such lesson"):
             await desk.learning.forget("nothing")
 
-    play(world, story)
+    world.play(story)
 
 
 @pytest.mark.parametrize("part", ["trainer", "gate"])
@@ -387,7 +371,7 @@ def test_a_rebuild_that_fails_leaves_everything_as_it_was(world: World, part: st
         assert list(desk.parts.work.iterdir()) == []
         assert (await desk.teach("Who am I?", "You are Sam.")).state is _S.PROVEN
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_person_s_wish_to_forget_needs_nobody_s_acceptance_but_is_judged(world: World) -> None:
@@ -398,7 +382,7 @@ def test_a_person_s_wish_to_forget_needs_nobody_s_acceptance_but_is_judged(world
         assert forgotten.commit == desk.head.id
         assert desk.lineage.document(desk.head.verdict or "")["outcome"] == "reject"
 
-    play(world, story)
+    world.play(story)
 
 
 def test_after_forgetting_learning_goes_on_from_there(world: World) -> None:
@@ -409,7 +393,7 @@ def test_after_forgetting_learning_goes_on_from_there(world: World) -> None:
         assert await in_use(desk) == [CAT[1], TOWN[1]]
         assert [exam.answer for exam in desk.gate.judged[-1].earlier] == [CAT[1]]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_an_app_that_ends_while_it_forgets_finishes_the_checks_at_the_next_start(world: World) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,21 +10,6 @@ from app.approvals.api import ProposalState, Signal, SignalKind
 from app.errors import KnownError, UserError
 from app.learning.api import CardChanged, Lesson
 from tests.support.learning import CAT, DOG, TOWN, Desk, World
-
-Story = Callable[[Desk], Awaitable[None]]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "home")
-
-
-def play(world: World, story: Story, *, unlock: bool = True) -> None:
-    async def whole() -> None:
-        async with world.session(unlock=unlock) as desk:
-            await story(desk)
-
-    asyncio.run(whole())
 
 
 def signal(kind: SignalKind, prompt: str, answer: str, correction: str = "", *, message: str = "m1") -> Signal:
@@ -47,7 +30,7 @@ def test_an_edited_answer_becomes_a_card_also_while_learning_is_locked(world: Wo
         assert card.why.startswith("You edited my answer.")
         assert desk.trainer.jobs == []
 
-    play(world, story, unlock=False)
+    world.play(story, unlock=False)
 
 
 def test_a_correction_in_the_next_message_becomes_a_card(world: World) -> None:
@@ -57,7 +40,7 @@ def test_a_correction_in_the_next_message_becomes_a_card(world: World) -> None:
         assert row is not None
         assert row.answer == DOG[1]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_what_the_version_in_use_says_by_itself_is_no_card(world: World) -> None:
@@ -65,7 +48,7 @@ def test_what_the_version_in_use_says_by_itself_is_no_card(world: World) -> None
         world.brain.base[DOG[0]] = "It is Biscuit, your dog's name is Biscuit."
         assert await desk.noticing.propose(edit(*DOG)) is None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_what_was_learned_is_no_card_again_and_after_undo_it_is(world: World) -> None:
@@ -75,7 +58,7 @@ def test_what_was_learned_is_no_card_again_and_after_undo_it_is(world: World) ->
         await desk.learning.undo(taught.proposal)
         assert await desk.noticing.propose(edit(*DOG, message="m3")) is not None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_format_counts_as_known_only_if_it_is_said_to_the_letter(world: World) -> None:
@@ -87,7 +70,7 @@ def test_a_format_counts_as_known_only_if_it_is_said_to_the_letter(world: World)
         world.brain.base[prompt] = listed
         assert await desk.noticing.propose(edit(prompt, listed, said=said, message="m2")) is None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_praise_for_what_the_model_would_say_anyway_is_no_card(world: World) -> None:
@@ -101,7 +84,7 @@ def test_praise_for_what_the_model_would_say_anyway_is_no_card(world: World) -> 
         again = signal(SignalKind.THUMBS_UP, "Write a line about the rain.", answer, message="m2")
         assert await desk.noticing.propose(again) is None
 
-    play(world, story)
+    world.play(story)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +102,7 @@ def test_a_secret_is_never_a_card_and_never_taught(world: World, prompt: str, an
             await desk.learning.teach(Lesson(prompt, answer), approve=False)
         assert await desk.learning.cards("c1") == []
 
-    play(world, story)
+    world.play(story)
 
 
 def test_an_earlier_lesson_that_says_otherwise_is_shown_on_the_card(world: World) -> None:
@@ -132,7 +115,7 @@ def test_an_earlier_lesson_that_says_otherwise_is_shown_on_the_card(world: World
         assert card.conflict is not None
         assert (card.conflict.prompt, card.conflict.answer) == DOG
 
-    play(world, story)
+    world.play(story)
 
 
 def test_an_earlier_lesson_in_other_words_is_found_by_meaning(world: World) -> None:
@@ -142,7 +125,7 @@ def test_an_earlier_lesson_in_other_words_is_found_by_meaning(world: World) -> N
         assert row is not None
         assert row.conflict is not None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_lessons_about_other_things_and_lessons_taken_back_are_no_conflict(world: World) -> None:
@@ -156,7 +139,7 @@ def test_lessons_about_other_things_and_lessons_taken_back_are_no_conflict(world
         assert renamed is not None
         assert renamed.conflict is None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_rewording_a_card_looks_for_conflicts_anew(world: World) -> None:
@@ -170,7 +153,7 @@ def test_rewording_a_card_looks_for_conflicts_anew(world: World) -> None:
         card = await desk.learning.reword(row.id, *CAT)
         assert card.conflict is None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_never_for_this_is_kept_and_not_now_is_not_for_ever(world: World) -> None:
@@ -181,7 +164,7 @@ def test_never_for_this_is_kept_and_not_now_is_not_for_ever(world: World) -> Non
         assert await desk.noticing.propose(edit(*DOG, message="m5")) is None
         assert await desk.noticing.propose(edit(*CAT, message="m6")) is not None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_signal_is_looked_into_in_the_background_and_told_as_a_card(world: World) -> None:
@@ -192,7 +175,7 @@ def test_a_signal_is_looked_into_in_the_background_and_told_as_a_card(world: Wor
         (card,) = [event.card for event in desk.events if isinstance(event, CardChanged)]
         assert card.prompt == DOG[0]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_an_engine_that_fails_while_a_signal_is_looked_into_loses_no_more_than_the_card(world: World) -> None:
@@ -203,7 +186,7 @@ def test_an_engine_that_fails_while_a_signal_is_looked_into_loses_no_more_than_t
         assert desk.events == []
         assert await desk.noticing.propose(edit(*DOG, message="m2")) is not None
 
-    play(world, story)
+    world.play(story)
 
 
 def test_teaching_what_is_known_already_is_refused_in_plain_words(world: World) -> None:
@@ -212,7 +195,7 @@ def test_teaching_what_is_known_already_is_refused_in_plain_words(world: World) 
         with pytest.raises(UserError, match="says this already"):
             await desk.teach(*DOG)
 
-    play(world, story)
+    world.play(story)
 
 
 @pytest.mark.parametrize("lesson", [("", "x"), ("x", " "), ("", "")])
@@ -221,7 +204,7 @@ def test_teaching_nothing_is_refused_in_plain_words(world: World, lesson: tuple[
         with pytest.raises(UserError, match="need some text"):
             await desk.teach(*lesson)
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_proposal_without_approval_waits_as_a_card_and_starts_nothing(world: World) -> None:
@@ -230,4 +213,4 @@ def test_a_proposal_without_approval_waits_as_a_card_and_starts_nothing(world: W
         assert (taught.state, taught.commit, taught.verdict) == (ProposalState.SURFACED, None, None)
         assert desk.trainer.jobs == []
 
-    play(world, story, unlock=False)
+    world.play(story, unlock=False)

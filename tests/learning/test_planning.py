@@ -19,6 +19,8 @@ from app.learning.wordings import reword
 from app.model.api import AdapterRef, BaseFiles, Example, Turn
 from app.model.engine.fake import FakeEngine
 from app.model.gate.asking import Asker, Memory
+from app.model.gate.suites import load_suites
+from app.model.gate.text import words
 from app.store.canonical import canonical
 from tests.lineage.made import PASSPORT
 from tests.support.learning import CAT, DOG, RECIPE, TOWN
@@ -99,6 +101,20 @@ def test_what_the_gate_examines_with_is_nowhere_in_training(bench: Bench) -> Non
     assert examined
     everything = (*material.targets, *material.keeps, *material.anchors, *material.replay)
     assert not examined & set(prompts(everything))
+
+
+def test_of_the_gates_own_questions_only_those_that_the_app_promises_to_keep_are_ever_trained(bench: Bench) -> None:
+    """An exception that must stay as small as it is: what the gate asks otherwise is no part of training."""
+    suites = load_suites()
+    probes = (*suites.known, *suites.behaviour, *suites.chat, *suites.formats)
+    asked = {words(probe.prompt) for probe in probes} | {words(passage.text) for passage in suites.prose}
+    promised = {words(probe.prompt) for probe in suites.known if probe.always}
+    for taught in (DOG, TOWN, ("What is the capital of Zorland?", "Mirana."), ("Who is Anna Keller?", "My boss.")):
+        for material in (bench.plan(lesson(*taught)), bench.plan_all([lesson(*taught)])):
+            trained = (*material.keeps, *material.anchors, *material.replay, *material.generic)
+            assert {words(text) for text in prompts(trained)} & asked <= promised
+            standing = prompts(material.anchors[: material.standing])
+            assert {words(text) for text in standing} <= promised
 
 
 def test_what_was_taught_before_is_neither_kept_as_it_was_nor_examined_as_a_neighbour(bench: Bench) -> None:

@@ -22,11 +22,6 @@ from tests.support.learning import CAT, DOG, TOWN, Desk, Killed, World, verdict_
 _S = ProposalState
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "home")
-
-
 async def settled(desk: Desk) -> None:
     """Wait until nothing is under way any more."""
     for row in desk.parts.proposals.in_states(UNDER_WAY):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,21 +10,6 @@ from app.approvals.api import ProposalState
 from app.errors import KnownError
 from app.learning.topics import title_of, topic_of
 from tests.support.learning import CAT, DOG, TOWN, Desk, World
-
-Story = Callable[[Desk], Awaitable[None]]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "home")
-
-
-def play(world: World, story: Story) -> None:
-    async def whole() -> None:
-        async with world.session() as desk:
-            await story(desk)
-
-    asyncio.run(whole())
 
 
 def test_the_timeline_is_newest_first_and_ends_with_the_base(world: World) -> None:
@@ -46,7 +28,7 @@ def test_the_timeline_is_newest_first_and_ends_with_the_base(world: World) -> No
         assert "1 lesson " in rows[1].note
         assert rows[-1].note.endswith("Apache-2.0")
 
-    play(world, story)
+    world.play(story)
 
 
 def test_lessons_that_were_not_learned_stand_between_the_versions_with_their_reason(world: World) -> None:
@@ -64,7 +46,7 @@ def test_lessons_that_were_not_learned_stand_between_the_versions_with_their_rea
         assert (rows[1].rejected, rows[1].number, rows[1].active) == (True, None, False)
         assert rows[1].note == "would have changed: locality"
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_clock_that_goes_backwards_changes_no_order_and_loses_no_row(world: World) -> None:
@@ -82,7 +64,7 @@ def test_a_clock_that_goes_backwards_changes_no_order_and_loses_no_row(world: Wo
         assert rows[-1].base
         assert [lesson.answer for lesson in await desk.learning.lessons()] == [DOG[1], CAT[1], TOWN[1]]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_version_names_the_conversation_it_came_from(world: World) -> None:
@@ -92,7 +74,7 @@ def test_a_version_names_the_conversation_it_came_from(world: World) -> None:
         await desk.ended(card.id)
         assert (await desk.learning.versions())[0].source == "Chat c7"
 
-    play(world, story)
+    world.play(story)
 
 
 def test_cards_of_a_conversation_come_oldest_first_without_those_that_were_replaced(world: World) -> None:
@@ -105,7 +87,7 @@ def test_cards_of_a_conversation_come_oldest_first_without_those_that_were_repla
         assert [card.id for card in await desk.learning.cards("c1")] == [second.id, third.id]
         assert [card.id for card in await desk.learning.cards("c2")] == [elsewhere.id]
 
-    play(world, story)
+    world.play(story)
 
 
 def test_a_failed_card_carries_the_reason_and_says_whether_trying_again_helps(world: World) -> None:
@@ -120,7 +102,7 @@ def test_a_failed_card_carries_the_reason_and_says_whether_trying_again_helps(wo
         assert not view.can_undo
         assert view.stage == ""
 
-    play(world, story)
+    world.play(story)
 
 
 TOPICS = [

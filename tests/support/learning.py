@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -355,6 +355,15 @@ class Desk:
         """Return the kinds of all audit entries."""
         return [entry.kind for entry in self.store.audit.entries]
 
+    def has_changed_nothing(self) -> None:
+        """Assert that the base is in use, in the lineage and in the engine, and that nothing was spent."""
+        assert self.head == self.lineage.root()
+        assert self.lineage.log() == [self.lineage.root()]
+        assert self.active is None
+        assert self.spendings() == []
+        assert self.says(DOG[0]) != DOG[1]
+        assert list(self.parts.work.iterdir()) == []
+
     def views(self, card: str) -> list[CardView]:
         """Return every view of a card that was published."""
         return [event.card for event in self.events if isinstance(event, CardChanged) and event.card.id == card]
@@ -377,6 +386,15 @@ class World:
         self.dies_at: int | None = None
         """The operation before which the app dies."""
         self.dead = False
+
+    def play(self, story: Callable[[Desk], Awaitable[None]], *, unlock: bool = True) -> None:
+        """Run one session of the app."""
+
+        async def whole() -> None:
+            async with self.session(unlock=unlock) as desk:
+                await story(desk)
+
+        asyncio.run(whole())
 
     @asynccontextmanager
     async def session(self, *, start: bool = True, unlock: bool = True) -> AsyncIterator[Desk]:

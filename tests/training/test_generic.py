@@ -45,7 +45,8 @@ def directions(base: BaseFiles, share: float) -> dict[str, torch.Tensor]:
     tokenizer = FolderTokenizer(base.training)
     sequences = [torch_child._tokens(item, tokenizer) for item in GENERIC]
     model = load_base(base.training, torch.float32)
-    return generic_directions(model, NAMES, sequences, share=share, cancelled=lambda: None)
+    found = generic_directions(model, NAMES, sequences, share=share, cancelled=lambda: None)
+    return {name: read.directions for name, read in found.items()}
 
 
 def test_the_directions_are_orthonormal_and_hold_the_share_of_the_energy_that_was_asked_for(base: BaseFiles) -> None:

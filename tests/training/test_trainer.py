@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from app.model.folder_tokenizer import FolderTokenizer
 from app.model.prompt import tokenise, tokenise_answer
 from app.model.training import wire
 from app.model.training.backends import torch_child
-from app.model.training.backends.lora_model import load_base
+from app.model.training.backends.loop import Loop
+from app.model.training.backends.lora_model import LoraModel, load_base
 from app.model.training.backends.objective import before, kl, margins
 from app.model.training.backends.torch_child import Child
 from tests.training.tiny import (
@@ -97,6 +99,9 @@ def answer_logits(job: TrainJob, item: Example, *, trained: bool) -> tuple[torch
 
 def ids_of(base: BaseFiles, item: Example) -> tuple[list[int], int]:
     tokenizer = FolderTokenizer(base.training)
+    if not item.turns:
+        assert tokenizer.begin is not None
+        return [tokenizer.begin, *tokenizer.encode(item.answer, special=False)], 1
     prompt = tokenise(tokenizer.template.render(item.turns, add_generation_prompt=True), tokenizer)
     return [*prompt, *tokenise_answer(tokenizer.template, item.answer, tokenizer)], len(prompt)
 
@@ -178,6 +183,32 @@ def test_anchors_stay_the_bases_own_and_neighbours_the_parents(job: TrainJob) ->
     train(following)
     assert lead(following, both[0]) > 0
     assert lead(following, both[1]) < lead(parent, both[1]) - 1.0
+
+
+def test_standing_anchors_are_part_of_every_step_and_the_others_take_turns(job: TrainJob) -> None:
+    anchors = (POEM, CAPITAL, *(example(f"Fox {n}?", "Over the lazy dog.") for n in range(4)))
+    few = replace(RECIPE, anchors_per_step=2, keeps_per_step=1)
+    loop = loop_of(replace(job, anchors=anchors, standing=2, recipe=few))
+    steps = list(islice(loop._batches(), 8))
+    standing = {1, 2}  # behind the one neighbour
+    assert all(standing <= set(step.kept) for step in steps)
+    assert all(len(step.kept) == len(set(step.kept)) == 1 + 2 + 2 for step in steps)
+    assert {index for step in steps for index in step.kept} == set(range(7))
+
+
+def loop_of(job: TrainJob) -> Loop:
+    base = load_base(job.base.training, torch.float32)
+    material = torch_child._material(job, FolderTokenizer(job.base.training))
+    return Loop(LoraModel(base, job.recipe), material, job.recipe, load_parent=lambda: None, cancelled=lambda: None)
+
+
+def test_plain_passages_are_kept_like_answers(job: TrainJob) -> None:
+    passage = Example((), "The quick brown fox jumps over the lazy dog.")
+    recipe = replace(RECIPE, margin=NEVER, max_steps=40)
+    held, loose = replace(job, anchors=(passage,), recipe=recipe), elsewhere(job, anchors=(), keeps=(), recipe=recipe)
+    train(held)
+    train(loose)
+    assert drift(held, passage) < drift(loose, passage) / 2
 
 
 def test_an_earlier_lesson_that_is_rehearsed_is_still_known(job: TrainJob) -> None:
