@@ -73,7 +73,7 @@ async def _with_app(command: Command, options: argparse.Namespace) -> tuple[int,
     app = open_app(root, base)
     handler = start_logging_if_writable(Home(root).logs)
     try:
-        for sentence in await app.start(learn=options.learns):
+        for sentence in await app.start(learn=options.learns, mend=command is not _doctor):
             _say(sentence)
         return await command(app, options)
     except AppError:

@@ -161,8 +161,13 @@ class App:
     noticing: Noticing
     parts: Parts
 
-    async def start(self, *, learn: bool = True) -> list[str]:
-        """Load the engine in the background and finish what was cut off; return what to tell the person."""
+    async def start(self, *, learn: bool = True, mend: bool = True) -> list[str]:
+        """Load the engine in the background and finish what was cut off; return what to tell the person.
+
+        Args:
+            learn: Go on with lessons that were under way.
+            mend: Without ``learn``, still see to it that a version is in use that works.
+        """
         said = [*self.store.notes, *self.settings.notes]
         chat = self.chats
         if isinstance(chat, ChatService) and self.store.read_only is None:
@@ -170,6 +175,8 @@ class App:
         if learn and self.store.read_only is None and self.lineage.locked is None:
             said += await self.loop.start(self._begin_engine)
         else:
+            if mend and self.lineage.locked is None:
+                said += self.lineage.mend()
             self._begin_engine()
         if self.lineage.locked is not None and self.store.read_only is None:
             said.append(self.lineage.locked.sentence())

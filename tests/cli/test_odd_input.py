@@ -89,3 +89,18 @@ def test_a_home_that_can_only_be_read_still_answers_and_lists(
     assert ran.code == 0
     assert ran.json
     assert ran.err.strip() == "This home can only be read: answers work, nothing is saved and nothing can be learned."
+
+
+def test_a_version_in_use_whose_weights_are_gone_is_left_at_once_and_the_person_told(rig: Rig) -> None:
+    rig.unlock()
+    learned = rig.teach("What is my dog's name?", "Your dog's name is Biscuit.").json["commit"]
+    shutil.rmtree(Home(rig.home).serving)
+    weights = [path for path in Home(rig.home).objects.rglob("*") if path.is_file() and path.read_bytes()[:1] != b"{"]
+    for path in weights:
+        path.unlink()
+    assert "missing" in rig.run("doctor", "--json").json["problems"][0]["words"]
+    ran = rig.run("ask", "Hello?", "--json")
+    assert (ran.code, ran.json["commit"] != learned) == (0, True)
+    assert "The weights of version 1 are missing or damaged; version 0 is in use." in ran.err
+    again = rig.run("rollback", "1", "--json")
+    assert (again.code, again.error["subject"]) == (3, "version 1")

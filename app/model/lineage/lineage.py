@@ -189,17 +189,23 @@ class Lineage:
     def recover(self) -> list[str]:
         """After a start: finish or undo what was cut off, and say so in plain sentences.
 
+        As ``mend``; besides, a version never proven is named: run its self-test again.
+        """
+        said = self.mend()
+        if self.locked is None and (unproven := self.unproven()) is not None:
+            said.append(f"Version {unproven.number} is in use but its checks did not finish; they run again.")
+        return said
+
+    def mend(self) -> list[str]:
+        """See to it that a version is in use that works, and say in plain sentences what that took.
+
         A commit whose head was not moved is completed. A head that names nothing known, or whose weights are gone,
-        goes back to the nearest version that works. A version never proven is named: run its self-test again.
-        Blobs that no entry names are left to the collector.
+        goes back to the nearest version that works. Blobs that no entry names are left to the collector.
         """
         said = list(self._audit.notes)
-        if self.locked is not None:
-            return said
-        said += self._finish_head()
-        said += self._leave_damaged()
-        if (unproven := self.unproven()) is not None:
-            said.append(f"Version {unproven.number} is in use but its checks did not finish; they run again.")
+        if self.locked is None:
+            said += self._finish_head()
+            said += self._leave_damaged()
         return said
 
     # --- parts
