@@ -129,14 +129,14 @@ def test_no_id_and_no_prompt_stands_twice() -> None:
     assert len({text.words(probe.prompt) for probe in probes}) == len(probes)
 
 
-NEARLY = {"generic.json": 0.6, "facts.json": 0.75}
+NEARLY = {"generic.json": 0.6, "facts.json": 0.75, "prose.json": 0.6}
 """Share of content words from which an anchor counts as a question of the gate. Facts may be asked alike: "which day
 comes before Sunday" protects what "which day comes before Friday" examines, without being it."""
 
 
 def _anchors(name: str) -> list[str]:
     file = importlib.resources.files("resources").joinpath("anchors", name)
-    return [item["prompt"] for item in json.loads(file.read_text(encoding="utf-8"))["items"]]
+    return [item.get("prompt") or item["text"] for item in json.loads(file.read_text(encoding="utf-8"))["items"]]
 
 
 def test_there_are_enough_anchors_and_they_differ() -> None:
@@ -155,6 +155,7 @@ def test_no_anchor_is_a_question_of_the_gate_or_nearly_one(name: str) -> None:
     suites = load_suites()
     asked = [probe.prompt for probe in (*suites.chat, *suites.known, *suites.behaviour, *suites.formats)]
     asked += [prompt for pair in suites.pairs for prompt in (pair.harmful, pair.harmless)]
+    asked += [passage.text for passage in suites.prose]
     gate = [(prompt, text.content(prompt)) for prompt in asked]
     anchors = [(anchor, text.content(anchor)) for anchor in _anchors(name)]
     near = [
