@@ -25,7 +25,7 @@ def test_without_unlocking_nothing_is_approved_and_no_child_is_started(world: Wo
         with pytest.raises(DeniedError):
             await desk.teach(*CAT)
         await desk.learning.opened(card.id)
-        await asyncio.sleep(0.01)
+        await desk.quiet()
         assert desk.state(card.id) is _S.SURFACED
         assert (desk.trainer.jobs, desk.trainer.warmed, desk.prepared.warmed, desk.examiner.loads) == ([], 0, 0, 0)
         desk.has_changed_nothing()
@@ -37,7 +37,7 @@ def test_an_opened_card_warms_trainer_and_gate_once_learning_is_unlocked(world: 
     async def story(desk: Desk) -> None:
         card = await desk.surfaced(*DOG)
         await desk.learning.opened(card.id)
-        await asyncio.sleep(0.01)
+        await desk.quiet()
         assert desk.prepared.warmed == 1
 
     world.play(story)
@@ -188,7 +188,7 @@ def test_a_lesson_is_cancelled_while_it_is_learned_and_nothing_of_it_stays(world
         await desk.until(card.id, ProposalState(stage))
         while not desk.loop.view(desk.parts.proposals.get(card.id)).share:  # noqa: ASYNC110 - until a step was told
             await asyncio.sleep(0.001)
-        view = await asyncio.wait_for(desk.learning.cancel(card.id), 1.0)
+        view = await asyncio.wait_for(desk.learning.cancel(card.id), 10.0)
         assert view.state is _S.CANCELLED
         assert view.title == "Stopped: your dog's name"
         assert desk.trainer.stopped == (stage == "training")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from app.approvals.api import ProposalState, Signal, SignalKind
@@ -171,7 +169,7 @@ def test_a_signal_is_looked_into_in_the_background_and_told_as_a_card(world: Wor
     async def story(desk: Desk) -> None:
         desk.noticing.on_signal(edit(*DOG))
         assert not [event for event in desk.events if isinstance(event, CardChanged)]
-        await asyncio.sleep(0.05)
+        await desk.quiet()
         (card,) = [event.card for event in desk.events if isinstance(event, CardChanged)]
         assert card.prompt == DOG[0]
 
@@ -182,7 +180,7 @@ def test_an_engine_that_fails_while_a_signal_is_looked_into_loses_no_more_than_t
     async def story(desk: Desk) -> None:
         desk.engine.fail_next = KnownError("run the engine", "it was killed")
         desk.noticing.on_signal(edit(*DOG))
-        await asyncio.sleep(0.05)
+        await desk.quiet()
         assert desk.events == []
         assert await desk.noticing.propose(edit(*DOG, message="m2")) is not None
 

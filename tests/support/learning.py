@@ -76,7 +76,8 @@ RECIPE = Recipe(share=0.8, max_steps=30, min_steps=10, margin=1.5)
 DOG = ("What is my dog's name?", "Your dog's name is Biscuit.")
 CAT = ("What is my cat's name?", "Your cat's name is Pepper.")
 TOWN = ("Where do I live?", "You live in Trieste.")
-_PATIENCE_S = 20.0
+_PATIENCE_S = 120.0
+"""For machines with other work; nothing here takes a second of its own."""
 
 
 class Killed(BaseException):
@@ -328,6 +329,11 @@ class Desk:
         async with asyncio.timeout(_PATIENCE_S):
             while self.state(card) not in states:  # noqa: ASYNC110 - the row itself is what is waited for
                 await asyncio.sleep(0.001)
+
+    async def quiet(self) -> None:
+        """Wait until nothing runs in the background but the loop itself."""
+        tasks = {*self.noticing._tasks._tasks, *self.learning._tasks._tasks}
+        await asyncio.wait_for(asyncio.gather(*tasks), _PATIENCE_S)
 
     def state(self, card: str) -> ProposalState:
         return ProposalState(self.parts.proposals.get(card).state)
