@@ -170,6 +170,13 @@ class Proposals:
             query = select(ProposalRow).where(col(ProposalRow.state).in_(list(states)))
             return list(session.exec(query.order_by(col(ProposalRow.position))))
 
+    def standing(self, prompt: str, answer: str) -> ProposalRow | None:
+        """Return the card that asks for exactly this or is being learned; None if there is none."""
+        wanted = Draft(prompt, answer, "", "", 0.0)
+        with self._database.session() as session:
+            rows = [row for row in _same_prompt(session, prompt) if row.state != _S.DECLINED]
+            return next((row for row in rows if _says_same(row, wanted)), None)
+
     # --- deciding and moving on
 
     def move(

@@ -168,16 +168,20 @@ class LearningService:
         return await self._forgetting.forget(lesson)
 
     async def teach(self, lesson: Lesson, *, approve: bool) -> Taught:
-        """Propose a lesson from outside a conversation and, if asked, see it through to its end."""
+        """Propose a lesson from outside a conversation and, if asked, see it through to its end.
+
+        One that is on a card, or was cut off while it was learned, is taken up and not proposed again.
+        """
         if approve:
             self._parts.devmode.require()
         require_lesson_text(lesson.prompt, lesson.answer)
         signal = Signal(
             SignalKind.TAUGHT, "", uuid.uuid4().hex, lesson.prompt, lesson.rejected or "", correction=lesson.answer
         )
-        row = await self._noticing.propose(signal)
+        row = self._parts.proposals.standing(lesson.prompt, lesson.answer) or await self._noticing.propose(signal)
         if row is None:
-            raise UserError("learn this", "the lesson", "The model says this already, or it is on a card.")
+            hint = "The model says this already, or it was declined for ever."
+            raise UserError("learn this", "the lesson", hint)
         self._publish(row)
         if approve:
             await self.approve(row.id, Resolution.REPLACE if row.conflict else None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from app.learning.service import LearningService
 from app.store.faults import FailingFiles
 from app.store.files import RealFiles
 from app.store.home import Home
+from app.store.tables import ProposalRow
 from tests.cli.rig import Rig
 
 HALF = "caf\udce9"
@@ -104,3 +107,15 @@ def test_a_version_in_use_whose_weights_are_gone_is_left_at_once_and_the_person_
     assert "The weights of version 1 are missing or damaged; version 0 is in use." in ran.err
     again = rig.run("rollback", "1", "--json")
     assert (again.code, again.error["subject"]) == (3, "version 1")
+
+
+@pytest.mark.parametrize("left", ["surfaced", "approved", "queued", "training", "gating"])
+def test_teaching_again_what_waits_or_was_cut_off_sees_that_one_through(rig: Rig, left: str) -> None:
+    words = ("What is my dog's name?", "Your dog's name is Biscuit.")
+    rig.unlock()
+    waiting = rig.run("teach", "--prompt", words[0], "--answer", words[1], "--json").json["proposal"]
+    with contextlib.closing(sqlite3.connect(Home(rig.home).database)) as database, database:
+        database.execute(f"UPDATE {ProposalRow.__tablename__} SET state = ?", (left,))  # noqa: S608 - our own name
+    again = rig.teach(*words)
+    assert (again.code, again.json["proposal"], again.json["state"]) == (0, waiting, "proven")
+    assert len(rig.run("lessons", "--json").json["lessons"]) == 1
