@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
@@ -60,10 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         return _report(error, as_json=options.json)
     except KeyboardInterrupt:
         return REFUSED
-    if options.json:
-        print(json.dumps(result))  # noqa: T201 - this is the output, in ASCII: no terminal can choke on it
-    else:
-        print(options.words(result))  # noqa: T201
+    _print(json.dumps(result) if options.json else options.words(result))  # JSON in ASCII: no terminal chokes on it
     return code
 
 
@@ -306,6 +304,14 @@ def _speak_anyway() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)  # noqa: T201 - this is the output
+    except BrokenPipeError:  # the reader wants no more; the interpreter flushes again at its end, to nowhere
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _say(sentence: str) -> None:
     print(sentence, file=sys.stderr)  # noqa: T201 - progress for people
 
@@ -370,7 +376,7 @@ def _error_json(error: ErrorInfo) -> Json:
 
 def _report(error: AppError, *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps({"error": _error_json(error.info())}))  # noqa: T201
+        _print(json.dumps({"error": _error_json(error.info())}))
     else:
         _say(error.sentence())
     refused = isinstance(error, UserError | DeniedError | VerificationError)

@@ -14,6 +14,7 @@ Format strings are literals in our code (a linter sees to it), so they are kept 
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import logging
 import logging.handlers
@@ -101,7 +102,8 @@ def start_logging_if_writable(folder: Path) -> logging.Handler:
 def stop_logging(handler: logging.Handler) -> None:
     """Undo ``start_logging``."""
     logging.getLogger().removeHandler(handler)
-    handler.close()
+    with contextlib.suppress(OSError):  # what it still held does not fit on a full disk
+        handler.close()
 
 
 def catch_crashes(tell: Callable[[str], None] | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import os
 import shutil
 import sqlite3
 import sys
@@ -119,3 +120,11 @@ def test_teaching_again_what_waits_or_was_cut_off_sees_that_one_through(rig: Rig
     again = rig.teach(*words)
     assert (again.code, again.json["proposal"], again.json["state"]) == (0, waiting, "proven")
     assert len(rig.run("lessons", "--json").json["lessons"]) == 1
+
+
+def test_a_reader_that_has_gone_is_no_fault(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert rig.run("log").code == 0

@@ -201,3 +201,11 @@ def test_where_no_log_can_be_written_warnings_do_not_go_to_the_person(
     logging.getLogger("app.something").warning("a detail")
     stop_logging(handler)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+def test_ending_the_log_on_a_full_disk_does_not_fail(tmp_path: Path):
+    (tmp_path / "ownmind.log").symlink_to("/dev/full")
+    handler = start_logging(tmp_path)
+    logging.getLogger("app.something").warning("a detail")
+    stop_logging(handler)
