@@ -47,7 +47,7 @@ def test_a_correction_is_learned_in_the_chat_and_taken_back_exactly(tmp_path: Pa
         assert card.card is not None
         assert card.card.answer == "Your dog's name is Biscuit."
 
-        assert d.app.devmode.status().state is DevState.LOCKED
+        assert (await d.bridge.do(d.app.devmode.status)).state is DevState.LOCKED
         await d.press(Act.LEARN)
         await unlock_as_a_person(d)
         await d.until(lambda: _state(d) not in (None, ProposalState.SURFACED))
