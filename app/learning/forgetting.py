@@ -13,12 +13,13 @@ from contextlib import aclosing
 from dataclasses import asdict, replace
 
 from app.approvals.api import ProposalState
-from app.errors import BugError, UserError, from_info
+from app.errors import BugError, ErrorInfo, UserError, from_info
 from app.learning.api import Taught
 from app.learning.ledger_view import lessons_at
 from app.learning.lesson import Lesson, lesson_of
 from app.learning.loop import Loop
 from app.learning.parts import Parts
+from app.learning.selftest import SelfTest
 from app.learning.topics import topic_of
 from app.model.api import Cancelled, Candidate, Commit, Failed, Recipe, Stages, Trained, TrainJob, Verdict
 from app.model.gate.verdicts import verdict_to_dict
@@ -27,6 +28,8 @@ from app.store.disk import disk_errors
 from app.store.tables import LessonRow
 
 STEPS_PER_LESSON = 10
+
+_STAYS = "The version before is in use again, with the lesson."
 
 
 class Forgetting:
@@ -54,7 +57,11 @@ class Forgetting:
             with disk_errors("forget the lesson", row.id):
                 commit, verdict, stages = await self._without(row, left, head)
             parts.devmode.spend(commit.id)
-            stages = await self._settle(commit, stages, begun)
+            result, stages = await self._settle(commit, stages, begun)
+            if not result.passed:
+                await self._loop.leave(commit, "self-test failed")
+                error = ErrorInfo("KnownError", "could not forget this", result.reason, _STAYS, retryable=True)
+                return Taught(row.proposal, ProposalState.REJECTED, None, verdict, stages, error)
         self._loop.tell_versions()
         return Taught(row.proposal, ProposalState.PROVEN, commit.id, verdict, stages, None)
 
@@ -159,14 +166,15 @@ class Forgetting:
                     break
         raise BugError("forget the lesson", "the trainer ended without a result")
 
-    async def _settle(self, commit: Commit, stages: Stages, begun: float) -> Stages:
+    async def _settle(self, commit: Commit, stages: Stages, begun: float) -> tuple[SelfTest, Stages]:
         parts, clock = self._parts, self._parts.clock.monotonic
         start = clock()
         await parts.versions.activate(commit)
         activated = clock()
-        await self._loop.test(commit)
+        result = await self._loop.test(commit)
         ended = clock()
-        return replace(stages, activate=activated - start, self_test=ended - activated, total=ended - begun)
+        timed = replace(stages, activate=activated - start, self_test=ended - activated, total=ended - begun)
+        return result, timed
 
 
 def whole_ledger(recipe: Recipe, lessons: int) -> Recipe:

@@ -157,7 +157,7 @@ class Loop:
         _log.warning("lesson failed: %s", type(error).__name__)
         commit = self._commit_of(proposal)
         if commit is not None and commit.id == self._parts.lineage.head().id:
-            await self._leave(commit, "checks not finished")
+            await self.leave(commit, "checks not finished")
         self._move(proposal, _S.FAILED, error=error.info())
 
     # --- one lesson
@@ -256,7 +256,7 @@ class Loop:
             parts.lineage.note_proven(commit)
         return result
 
-    async def _leave(self, commit: Commit, reason: str) -> None:
+    async def leave(self, commit: Commit, reason: str) -> None:
         """Take the version before into use; an engine that cannot follow now does when it is loaded again."""
         parent = self._parts.lineage.move_head(self._parts.lineage.get(commit.parents[0]), reason)
         try:
@@ -266,7 +266,7 @@ class Loop:
         self.tell_versions()
 
     async def _take_back(self, row: ProposalRow, commit: Commit, reason: str) -> None:
-        await self._leave(commit, "self-test failed")
+        await self.leave(commit, "self-test failed")
         error = ErrorInfo("KnownError", "could not keep this", reason, "The version before is in use again.", True)
         self._move(row.id, _S.REJECTED, error=error)
 
