@@ -320,6 +320,24 @@ def test_a_version_that_fails_its_self_test_is_taken_back_at_once_and_says_so(wo
     world.play(story)
 
 
+def test_a_version_that_forgot_more_than_it_should_is_left_and_says_so(world: World) -> None:
+    async def story(desk: Desk) -> None:
+        await desk.teach(*DOG)
+        await desk.teach(*CAT)
+        before = desk.head
+        dog = (await desk.learning.lessons())[0]
+        world.brain.forgetful = True
+        taught = await desk.learning.forget(dog.id)
+        world.brain.forgetful = False
+        assert taught.state is _S.REJECTED
+        assert taught.commit is None
+        assert taught.error is not None
+        assert desk.head.id == before.id
+        assert [lesson.active for lesson in await desk.learning.lessons()] == [True, True]
+
+    world.play(story)
+
+
 def test_an_engine_that_runs_other_weights_than_it_should_is_noticed(world: World) -> None:
     async def story(desk: Desk) -> None:
         real = desk.engine.activate
