@@ -13,7 +13,7 @@ from torch import Tensor
 from app.model.api import BaseFiles
 from app.model.training.backends import lora_model
 from app.model.training.backends.lora_model import LoraModel, load_base
-from app.model.training.backends.packing import Branch, Tokens, branch, layout, shared_length
+from app.model.training.backends.packing import Branch, Layout, Tokens, branch, layout, shared_length
 from tests.training.tiny import BETWEEN_LIBRARIES, RECIPE, VOCABULARY, make_base
 
 pytestmark = BETWEEN_LIBRARIES
@@ -126,9 +126,23 @@ def test_only_the_layers_and_modules_of_the_recipe_are_written(model: LoraModel)
     assert len(model.parameters()) == 2 * len(wanted)
 
 
+def seen_by(plan: Layout, token: int) -> list[int]:
+    """Return which tokens of the row a token sees."""
+    place, begin = int(plan.places[token]), 0
+    for group in plan.groups:
+        if place < begin + group.count * group.width:
+            member, row = divmod(place - begin, group.width)
+            own = group.index.view(group.count, group.width)[member].tolist()
+            columns = [*range(plan.shared), *own]
+            open_to = (group.bias[member, 0, 0, row] == 0).tolist()
+            return [column for column, is_open in zip(columns, open_to, strict=True) if is_open]
+        begin += group.count * group.width
+    raise AssertionError("the token is in no group")
+
+
 def test_a_token_sees_the_shared_block_and_what_came_before_it_in_its_own_sequence_only() -> None:
     plan = layout(2, [Branch((10, 11), 1), Branch((20, 21, 22), 1)])
-    seen = [[column for column in range(7) if plan.mask[0, 0, row, column]] for row in range(7)]
+    seen = [seen_by(plan, row) for row in range(7)]
     assert seen == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 4], [0, 1, 4, 5], [0, 1, 4, 5, 6]]
     assert plan.positions.tolist() == [[0, 1, 2, 3, 2, 3, 4]]
     assert plan.rows.tolist() == [2, 4, 5]

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
 from app.model.api import Recipe
-from app.model.training.backends.packing import Branch, layout
+from app.model.training.backends.attention import PACKED
+from app.model.training.backends.packing import Branch, Layout, layout
 
 Array = NDArray[np.float32]
 
@@ -124,7 +125,7 @@ class LoraModel:
         for chunk in _chunks(branches, PREFIX_CHUNK_TOKENS):
             plan = layout(len(shared), chunk)
             ids = torch.tensor([*shared, *(token for item in chunk for token in item.ids)])
-            hidden = self._run(self._model.embed_tokens(ids[None]), plan.positions, plan.mask, 0, self._first)[0]
+            hidden = self._run(self._model.embed_tokens(ids[None]), plan, 0, self._first)[0]
             block = hidden[: len(shared)]
             start = len(shared)
             for item in chunk:
@@ -139,21 +140,21 @@ class LoraModel:
         plan = layout(len(block), [item.branch for item in batch])
         hidden = torch.cat([block, *(item.hidden for item in batch)])[None]
         depth = len(self._model.layers)
-        hidden = self._run(hidden, plan.positions, plan.mask, self._first, depth)
+        hidden = self._run(hidden, plan, self._first, depth)
         rows = self._model.norm(hidden[0].index_select(0, plan.rows))
         return self._head(rows).float(), plan.targets, plan.lengths
 
-    def _run(self, hidden: Tensor, positions: Tensor, mask: Tensor, start: int, end: int) -> Tensor:
-        rotary = self._model.rotary_emb(hidden, positions)
+    def _run(self, hidden: Tensor, plan: Layout, start: int, end: int) -> Tensor:
+        rotary = self._model.rotary_emb(hidden, plan.positions)
         for layer in self._model.layers[start:end]:
-            hidden = layer(hidden, attention_mask=mask, position_ids=positions, position_embeddings=rotary)
+            hidden = layer(hidden, position_ids=plan.positions, position_embeddings=rotary, packed=plan)
         return hidden
 
 
 def load_base(folder: Path, dtype: torch.dtype) -> LlamaForCausalLM:
     """Load the dequantised base; raises OSError or ValueError from the loader for a broken folder."""
     model: LlamaForCausalLM = LlamaForCausalLM.from_pretrained(
-        folder, dtype=dtype, local_files_only=True, attn_implementation="sdpa"
+        folder, dtype=dtype, local_files_only=True, attn_implementation=PACKED
     )
     model.requires_grad_(requires_grad=False)
     model.train(mode=False)
