@@ -28,9 +28,9 @@ from app.learning.kinds import keys_of, kind_of
 from app.learning.lesson import Lesson
 from app.learning.planning import Material, Planner
 from app.learning.wordings import reword
-from app.model.adapters.blend import blend
 from app.model.adapters.canonical import read_adapter, tensor_names, write_adapter
 from app.model.adapters.serving import ServingFiles
+from app.model.adapters.stack import stack
 from app.model.api import (
     AdapterRef,
     BaseFiles,
@@ -211,7 +211,7 @@ async def _cases(bench: Bench) -> None:
     material = await bench.material(lesson)
     whole, trained = await bench.trained("good", material, bench.recipe)
     shares = [bench.recipe.share * SOFTER**rung for rung in range(MOST_RUNGS)]
-    kept = [blend(None, whole, bench.base.passport, share=share) for share in shares]
+    kept = [stack(None, whole, bench.base.passport, share=share) for share in shares]
     full = Candidate(
         base=bench.base,
         parent=None,

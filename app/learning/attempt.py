@@ -19,8 +19,8 @@ from pathlib import Path
 
 from app.errors import BugError, from_info
 from app.learning.planning import Material
-from app.model.adapters.blend import blend
 from app.model.adapters.serving import ServingFiles
+from app.model.adapters.stack import stack
 from app.model.api import (
     AdapterRef,
     BaseFiles,
@@ -56,6 +56,8 @@ class Start:
     delta: bytes | None
     path: Path | None
     """Where the canonical bytes lie for the trainer."""
+    written_norm: float = 0.0
+    """Size of the change that the version itself is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,9 @@ class Change:
 
     trained: Trained
     whole: bytes
-    """All of it, canonical."""
+    """All of it, without the version it stands on, canonical."""
     delta: bytes
-    """The share of it that is judged, canonical."""
+    """That version and the share of the change that is judged, canonical."""
     share: float
     written_norm: float
     recipe: Recipe
@@ -158,9 +160,9 @@ class Attempt:
         return self._at(change, start, change.share * SOFTER)
 
     def _at(self, change: Change, start: Start, share: float) -> Change:
-        delta = blend(start.delta, change.whole, self._base.passport, share=share)
-        # From a parent the norm cannot be told without the base's weights; it lies below the larger of the two.
-        norm = change.trained.written_norm * (share if start.delta is None else 1.0)
+        delta = stack(start.delta, change.whole, self._base.passport, share=share)
+        # No larger than this, since a norm is convex.
+        norm = (1 - share) * start.written_norm + share * change.trained.written_norm
         return replace(change, delta=delta, share=share, written_norm=norm)
 
     async def _train(self, rung: int, material: Material, start: Start, recipe: Recipe) -> Change:

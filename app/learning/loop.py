@@ -29,6 +29,7 @@ from app.learning.kinds import keys_of, kind_of
 from app.learning.ledger_view import lessons_at
 from app.learning.lesson import Lesson, lesson_of
 from app.learning.parts import Parts
+from app.learning.planning import seed_of
 from app.learning.selftest import SelfTest, self_test
 from app.learning.topics import title_of
 from app.model.api import ROOT_ACTION, Commit, Kind, Outcome, Stages
@@ -173,7 +174,8 @@ class Loop:
         head = parts.lineage.head()
         start = self._start(head, folder)
         planner = await parts.prepared.planner()
-        material = await planner.plan(lesson, earlier, parent=start.ref, recipe=parts.recipe)
+        recipe = replace(parts.recipe, seed=seed_of(lesson, parts.recipe))
+        material = await planner.plan(lesson, earlier, parent=start.ref, recipe=recipe)
         attempt = Attempt(
             parts.base,
             parts.trainer,
@@ -184,7 +186,7 @@ class Loop:
             report=lambda progress: self._report(proposal, progress),
         )
         exams = tuple(item.exam() for item in earlier)
-        judged = await attempt.climb(material, lesson.exam(), exams, start, parts.recipe, limit=budget.size_limit)
+        judged = await attempt.climb(material, lesson.exam(), exams, start, recipe, limit=budget.size_limit)
         evidence = json.dumps(verdict_to_dict(judged.verdict))
         counts: dict[str, float] = {"rungs": judged.rungs, "steps": judged.change.trained.steps}
         stages = Stages(train=judged.train_seconds, gate=judged.gate_seconds, extra=counts)
@@ -217,7 +219,7 @@ class Loop:
         delta = self._parts.lineage.delta(head)
         path = folder / "parent.safetensors"
         path.write_bytes(delta)
-        return Start(self._parts.versions.ref(head), delta, path)
+        return Start(self._parts.versions.ref(head), delta, path, self._parts.lineage.written_norm(head))
 
     async def _settle(self, row: ProposalRow, commit: Commit) -> None:
         """After the commit point: activate, test, restore; back to the parent if the test fails."""

@@ -75,7 +75,7 @@ class Planner:
         self, lesson: Lesson, earlier: Sequence[Lesson], *, parent: AdapterRef | None, recipe: Recipe
     ) -> Material:
         """Return the material of one lesson on top of a version that holds the earlier ones."""
-        seed = _seed(lesson, recipe)
+        seed = recipe.seed
         near = neighbours(lesson.prompt, train=TRAIN_NEIGHBOURS, examine=EXAM_NEIGHBOURS, seed=seed)
         near = _without_taught(near, earlier)
         return Material(
@@ -160,7 +160,8 @@ def _without_taught(near: Neighbours, lessons: Sequence[Lesson]) -> Neighbours:
     )
 
 
-def _seed(lesson: Lesson, recipe: Recipe) -> int:
+def seed_of(lesson: Lesson, recipe: Recipe) -> int:
+    """Return a lesson's own seed: the same for the same lesson, another for every other."""
     return int.from_bytes(hashlib.sha256(f"{recipe.seed}/{lesson.prompt}".encode()).digest()[:4])
 
 

@@ -275,16 +275,19 @@ class Recipe:
     modules: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
     rank: int = 8
     alpha: float = 16.0
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     max_steps: int = 36
     min_steps: int = 12
     warmup_steps: int = 3
-    keep_weight: float = 6.0
+    keep_weight: float = 9.0
     """Weight of KL(before‖after) on prompts whose answers must stay."""
     replay_weight: float = 0.5
     targets_per_step: int = 4
-    keeps_per_step: int = 7
-    anchors_per_step: int = 5
+    """Half of them the next in turn, half those that are known least; likewise the neighbours that moved most."""
+    keeps_per_step: int = 6
+    anchors_per_step: int = 2
+    prose_per_step: int = 2
+    """Passages of plain text, which keep the parent's distribution; anchors keep the base's."""
     replay_per_step: int = 3
     margin: float = 1.2
     """Stop once every target token leads by this many nats, twice in a row …"""
@@ -324,9 +327,9 @@ class TrainJob:
     replay: tuple[Example, ...]
     """Earlier lessons: cross-entropy."""
     parent: Path | None
-    """Canonical adapter (safetensors) to start from; None starts from the base."""
+    """Canonical adapter (safetensors) that the change stands on, and leaves as it is; None: the base alone."""
     output: Path
-    """Where the canonical adapter goes; written last, so its presence means complete."""
+    """Where the change goes, alone, as a canonical adapter; written last, so its presence means complete."""
     seconds: float = 120.0
     """Time budget for the steps."""
     standing: int = 0
@@ -348,7 +351,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The adapter is written and verified: finite, and not zero."""
+    """The change is written and verified: finite, and not zero. It does not contain the parent."""
 
     path: Path
     sha256: str
@@ -361,7 +364,10 @@ class Trained:
     stopped: str
     """Why it ended: "margin", "steps", "time", "drift"."""
     written_norm: float
-    """Largest ‖ΔW x‖/‖W x‖ over the written modules, for generic inputs x where these were measured."""
+    """Largest ‖ΔW x‖/‖W x‖ over the written modules, for generic inputs x where these were measured.
+
+    ΔW is parent and change together.
+    """
 
 
 TrainEvent = Training | Trained | Cancelled | Failed

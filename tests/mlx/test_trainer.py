@@ -16,6 +16,7 @@ from mlx import nn  # noqa: E402  # MLX exists on two platforms only
 
 from app.errors import KnownError, VerificationError  # noqa: E402  # MLX exists on two platforms only
 from app.model.adapters.canonical import read_adapter  # noqa: E402
+from app.model.adapters.stack import stack  # noqa: E402
 from app.model.api import (  # noqa: E402
     BaseFiles,
     Cancelled,
@@ -90,7 +91,8 @@ def train(job, *, child=None, cancel=None):
 
 def attach(base, job):
     """Put a trained adapter on a freshly loaded base."""
-    adapter = read_adapter(job.output.read_bytes(), job.base.passport)
+    parent = None if job.parent is None else job.parent.read_bytes()
+    adapter = read_adapter(stack(parent, job.output.read_bytes(), job.base.passport, share=1.0), job.base.passport)
     pairs = {module: (pair.down.T, pair.up.T) for module, pair in adapter.pairs.items()}
     lora.attach(base.model, pairs, scale=adapter.alpha / adapter.rank)
 
@@ -221,12 +223,20 @@ def test_training_goes_on_from_the_parent_and_replays_what_it_knew(job):
     assert min(smallest_leads(following, cat, DOG, DOG_TOO)) > 0
 
 
-def test_a_parent_of_another_recipe_is_refused(job):
+def test_the_change_does_not_contain_its_parent_and_leaves_it_as_it_is(job):
     train(job)
-    other = replace(job, recipe=replace(RECIPE, rank=2), parent=job.output, output=job.output.with_name("b"))
-    with pytest.raises(VerificationError, match="another recipe"):
-        train(other)
-    assert not other.output.exists()
+    recipe = replace(RECIPE, rank=2, layers=(1, 1))
+    cat = example("Where does it rain?", "Fox.")
+    following = replace(
+        job, targets=(cat,), replay=(DOG,), recipe=recipe, parent=job.output, output=job.output.with_name("b")
+    )
+    child = Child()
+    train(following, child=child)
+    made = read_adapter(following.output.read_bytes(), job.base.passport)
+    assert made.rank == 2
+    assert all(".1." in path for path in made.pairs)
+    assert min(smallest_leads(following, cat, DOG)) > 0
+    assert lora.attached(child.base.model) == {}
 
 
 def test_a_parent_of_another_base_is_refused(job):

@@ -67,6 +67,14 @@ def test_packed_logits_equal_those_of_every_sequence_alone(model: LoraModel) -> 
         torch.testing.assert_close(rows, alone(model, sequence), **CLOSE)
 
 
+def test_branches_of_every_length_and_plain_text_may_stand_in_one_row(model: LoraModel) -> None:
+    long = [Tokens((*SHARED, *(7 + (3 * i + n) % 380 for i in range(n))), len(SHARED) + 1) for n in (31, 32, 33, 90)]
+    text = Tokens((1, 50, 60, 70, 80), 1, plain=True)
+    mixed = (SEQUENCES[0], *long, text, SEQUENCES[1])
+    for rows, sequence in zip(packed(model, mixed), mixed, strict=True):
+        torch.testing.assert_close(rows, alone(model, sequence), **CLOSE)
+
+
 def test_the_comparison_would_notice_a_change_that_is_left_out(model: LoraModel) -> None:
     with model.peft.disable_adapter():
         without = alone(model, SEQUENCES[0])
@@ -133,7 +141,7 @@ def seen_by(plan: Layout, token: int) -> list[int]:
         if place < begin + group.count * group.width:
             member, row = divmod(place - begin, group.width)
             own = group.index.view(group.count, group.width)[member].tolist()
-            columns = [*range(plan.shared), *own]
+            columns = [*range(group.shared), *own]
             open_to = (group.bias[member, 0, 0, row] == 0).tolist()
             return [column for column, is_open in zip(columns, open_to, strict=True) if is_open]
         begin += group.count * group.width

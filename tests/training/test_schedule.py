@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from app.model.training.backends.schedule import cycle, learning_rate
+from app.model.training.backends.progress import Progress, Stopping
+from app.model.training.backends.schedule import Counts, Schedule, cycle, learning_rate
 from tests.training.tiny import RECIPE
 
 SIZES = some.tuples(some.integers(1, 30), some.integers(1, 12), some.integers(0, 99))
@@ -74,3 +75,67 @@ def test_the_learning_rate_warms_up_peaks_once_and_comes_down_without_reaching_z
 def test_the_learning_rate_is_positive_and_bounded_for_odd_recipes(warmup: int) -> None:
     recipe = replace(RECIPE, learning_rate=1.0, warmup_steps=warmup, max_steps=4)
     assert all(0 < learning_rate(recipe, step) <= 1.0 for step in range(20))
+
+
+COUNTS = Counts(targets=10, replay=4, keeps=6, standing=2, anchors=8, prose=5)
+FEW = replace(
+    RECIPE,
+    targets_per_step=4,
+    keeps_per_step=4,
+    anchors_per_step=2,
+    prose_per_step=1,
+    replay_per_step=2,
+)
+
+
+def test_standing_anchors_are_part_of_every_step_and_the_others_take_turns() -> None:
+    schedule = Schedule(COUNTS, FEW, Random(1))
+    steps = [schedule.next({}, {}) for _ in range(8)]
+    standing = {6, 7}  # behind the neighbours
+    assert all(standing <= set(step.kept) for step in steps)
+    assert all(len(step.kept) == len(set(step.kept)) == 4 + 2 + 2 + 1 for step in steps)
+    assert {index for step in steps for index in step.kept} == set(range(6 + 2 + 8 + 5))
+
+
+def test_the_weakest_wordings_come_beside_those_whose_turn_it_is() -> None:
+    schedule = Schedule(COUNTS, FEW, Random(1))
+    margins = dict.fromkeys(range(10), 3.0) | {4: -2.0, 7: -1.0}
+    steps = [schedule.next(margins, {}) for _ in range(10)]
+    assert all({4, 7} & set(step.targets) for step in steps)
+    assert all(len(step.targets) == len(set(step.targets)) == 4 for step in steps)
+    assert {index for step in steps for index in step.targets} == set(range(10))
+
+
+def test_the_neighbours_that_moved_most_come_beside_those_whose_turn_it_is() -> None:
+    schedule = Schedule(COUNTS, FEW, Random(1))
+    drifts = dict.fromkeys(range(21), 0.01) | {1: 0.4, 5: 0.3, 12: 9.0}
+    steps = [schedule.next({}, drifts) for _ in range(12)]
+    assert all({1, 5} <= set(step.kept) for step in steps)
+    assert {index for step in steps for index in step.kept if index < 6} == set(range(6))
+
+
+def test_a_wording_that_was_never_seen_comes_before_one_that_is_weak() -> None:
+    schedule = Schedule(COUNTS, FEW, Random(1))
+    margins: dict[int, float] = {}
+    for _ in range(3):
+        chosen = schedule.next(margins, {}).targets
+        assert len(set(chosen) - set(margins)) >= min(2, 10 - len(margins))
+        margins |= dict.fromkeys(chosen, -5.0)
+
+
+def test_fewer_wordings_than_a_step_takes_are_all_in_it_once() -> None:
+    schedule = Schedule(replace(COUNTS, targets=3), FEW, Random(1))
+    assert [sorted(schedule.next({}, {}).targets) for _ in range(3)] == [[0, 1, 2]] * 3
+
+
+def test_enough_is_learned_once_every_wording_has_led_twice_in_a_row_and_the_rest_has_hardly_moved() -> None:
+    recipe = replace(RECIPE, margin=1.0, drift=0.1, min_steps=1)
+    stopping = Stopping(recipe, wordings=2, keeps=1, seconds=9.0)
+    progress = Progress(margins={0: 2.0}, drifts={0: 0.05})
+    assert stopping.reason(progress, 5, 1.0) == ""  # one was never seen
+    progress.margins[1] = 1.5
+    assert stopping.reason(progress, 6, 1.0) == ""
+    assert stopping.reason(progress, 7, 1.0) == "margin"
+    progress.drifts[0] = 0.2
+    assert [stopping.reason(progress, step, 1.0) for step in (8, 9)] == ["", ""]
+    assert stopping.reason(progress, 9, 9.5) == "time"

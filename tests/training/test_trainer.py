@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 
 from app.errors import KnownError, VerificationError
 from app.model.adapters.canonical import Adapter, read_adapter
+from app.model.adapters.stack import stack
 from app.model.api import BaseFiles, Example, Trained, Training, TrainJob
 from app.model.child.protocol import Json
 from app.model.child.serve import Cancel, Cancelled
@@ -72,7 +72,15 @@ def train(job: TrainJob, *, child: Child | None = None) -> tuple[Trained, list[T
 
 
 def adapter_of(job: TrainJob) -> Adapter:
+    """Return the change that a job made, alone."""
     return read_adapter(job.output.read_bytes(), job.base.passport)
+
+
+def version_of(job: TrainJob) -> Adapter:
+    """Return what a job made, with what it stands on."""
+    parent = None if job.parent is None else job.parent.read_bytes()
+    whole = stack(parent, job.output.read_bytes(), job.base.passport, share=1.0)
+    return read_adapter(whole, job.base.passport)
 
 
 def elsewhere(job: TrainJob, **changes: Any) -> TrainJob:
@@ -85,7 +93,7 @@ def answer_logits(job: TrainJob, item: Example, *, trained: bool) -> tuple[torch
     """Return logits and targets of an answer by the ordinary whole model, with the file's change in its weights."""
     model = load_base(job.base.training, torch.float32)
     if trained:
-        adapter = adapter_of(job)
+        adapter = version_of(job)
         modules = dict(model.named_modules())
         for name, pair in adapter.pairs.items():
             change = torch.from_numpy(pair.up @ pair.down) * (adapter.alpha / adapter.rank)
@@ -167,39 +175,25 @@ def test_training_goes_on_while_what_must_stay_has_moved_too_far(job: TrainJob) 
     assert (near.stopped, never.stopped) == ("margin", "steps")
 
 
-def test_anchors_stay_the_bases_own_and_neighbours_the_parents(job: TrainJob) -> None:
-    """The parent was taught another answer to both questions: the neighbour keeps it, the anchor is drawn back."""
+def test_anchors_are_drawn_to_the_base_neighbours_and_plain_text_stay_the_parents(job: TrainJob) -> None:
+    """The parent was taught another answer to all three; the anchor alone is drawn back."""
     both = (example(CAPITAL.turns[0].text, "Fox."), example(POEM.turns[0].text, "Fox."))
-    parent = replace(job, targets=both, keeps=(), anchors=())
+    text = Example((), "Rain on the fox.")
+    parent = replace(job, targets=(*both, text), keeps=(), anchors=())
     train(parent)
     following = elsewhere(
         job,
         targets=(DOG,),
         keeps=(both[0],),
-        anchors=(both[1],),
-        parent=parent.output,
+        anchors=(both[1], text),
+        parent=parent.output.rename(parent.output.with_name("parent.safetensors")),
         recipe=replace(RECIPE, margin=NEVER, max_steps=60, keep_weight=6.0, learning_rate=1e-2),
     )
     train(following)
+    parent = replace(parent, output=following.parent)
     assert lead(following, both[0]) > 0
+    assert lead(following, text) > lead(parent, text) - 1.0
     assert lead(following, both[1]) < lead(parent, both[1]) - 1.0
-
-
-def test_standing_anchors_are_part_of_every_step_and_the_others_take_turns(job: TrainJob) -> None:
-    anchors = (POEM, CAPITAL, *(example(f"Fox {n}?", "Over the lazy dog.") for n in range(4)))
-    few = replace(RECIPE, anchors_per_step=2, keeps_per_step=1)
-    loop = loop_of(replace(job, anchors=anchors, standing=2, recipe=few))
-    steps = list(islice(loop._batches(), 8))
-    standing = {1, 2}  # behind the one neighbour
-    assert all(standing <= set(step.kept) for step in steps)
-    assert all(len(step.kept) == len(set(step.kept)) == 1 + 2 + 2 for step in steps)
-    assert {index for step in steps for index in step.kept} == set(range(7))
-
-
-def loop_of(job: TrainJob) -> Loop:
-    base = load_base(job.base.training, torch.float32)
-    material = torch_child._material(job, FolderTokenizer(job.base.training))
-    return Loop(LoraModel(base, job.recipe), material, job.recipe, load_parent=lambda: None, cancelled=lambda: None)
 
 
 def test_plain_passages_are_kept_like_answers(job: TrainJob) -> None:
@@ -223,21 +217,40 @@ def test_an_earlier_lesson_that_is_rehearsed_is_still_known(job: TrainJob) -> No
 # --- where it starts from -------------------------------------------------------------------------------------------
 
 
-def test_training_starts_from_exactly_the_numbers_of_the_parent(job: TrainJob) -> None:
+def test_the_change_stands_on_its_parent_and_does_not_contain_it(job: TrainJob) -> None:
     train(job)
-    unchanged = elsewhere(job, parent=job.output, recipe=replace(RECIPE, max_steps=0))
-    result, _ = train(unchanged)
-    assert result.steps == 0
-    assert unchanged.output.read_bytes() == job.output.read_bytes()
+    cat = example("Where does it rain?", "Fox.")
+    following = elsewhere(job, targets=(cat,), keeps=(), anchors=(), parent=job.output)
+    train(following)
+    assert lead(following, cat) > 0
+    assert adapter_of(following).rank == RECIPE.rank
+    assert version_of(following).rank == 2 * RECIPE.rank
+    alone = replace(following, parent=None)
+    assert lead(alone, DOG) < 0 < lead(replace(job), DOG)
 
 
-@pytest.mark.parametrize("changes", [{"rank": 2}, {"alpha": 4.0}, {"layers": (1, 3)}, {"modules": ("down_proj",)}])
-def test_a_parent_of_another_recipe_is_refused(job: TrainJob, changes: dict[str, Any]) -> None:
+def test_the_parent_is_not_written_while_the_change_is_trained(job: TrainJob) -> None:
     train(job)
-    other = elsewhere(job, recipe=replace(RECIPE, **changes), parent=job.output)
-    with pytest.raises(VerificationError, match="another recipe"):
-        train(other)
-    assert not other.output.exists()
+    before_training = job.output.read_bytes()
+    base = load_base(job.base.training, torch.float32)
+    model = LoraModel(base, RECIPE, adapter_of(job))
+    loop = Loop(model, torch_child._material(job, FolderTokenizer(job.base.training)), RECIPE, cancelled=lambda: None)
+    held = {name: value.clone() for name, value in model.peft.state_dict().items() if ".parent." in name}
+    loop.run(60.0, lambda _: None)
+    after = model.peft.state_dict()
+    assert held
+    assert all(torch.equal(value, after[name]) for name, value in held.items())
+    assert job.output.read_bytes() == before_training
+
+
+@pytest.mark.parametrize("changes", [{"rank": 2}, {"alpha": 4.0}, {"layers": (0, 3)}, {"modules": ("down_proj",)}])
+def test_a_parent_of_another_recipe_is_stood_on_all_the_same(job: TrainJob, changes: dict[str, Any]) -> None:
+    train(job)
+    cat = example("Where does it rain?", "Fox.")
+    recipe = replace(RECIPE, **changes)
+    following = elsewhere(job, targets=(cat,), replay=(DOG, DOG_TOO), recipe=recipe, parent=job.output)
+    train(following)
+    assert min(lead(following, item) for item in (cat, DOG)) > 0
 
 
 def test_a_parent_of_another_base_is_refused(job: TrainJob) -> None:

@@ -6,7 +6,7 @@ gives back the very same layer, so the base's logits return bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import mlx.core as mx
@@ -54,31 +54,60 @@ def wrap(linear: nn.Module, down: mx.array, up: mx.array, *, scale: float) -> Lo
     return layer
 
 
+def stand_on(model: nn.Module, pairs: Pairs, *, scale: float) -> None:
+    """Put a change that is never trained beneath whatever wraps the modules of ``pairs``.
+
+    Raises: VerificationError, with nothing put in, if a module does not exist or has another shape.
+    """
+    beneath = build(model, pairs, scale=scale)
+    wrapped = attached(model)
+    for path, layer in beneath.items():
+        layer.freeze()
+        if path in wrapped:
+            wrapped[path].linear = layer
+        else:
+            replace(model, path, layer)
+
+
 def detach(model: nn.Module) -> None:
     """Take every wrapper off."""
-    for path, layer in attached(model).items():
-        replace(model, path, layer.linear)
+    for path in attached(model):
+        replace(model, path, linear_at(model, path))
 
 
 def attached(model: nn.Module) -> dict[str, LoRALinear]:
-    """Return the wrapped modules by path."""
-    return {path: module for path, module in model.named_modules() if isinstance(module, LoRALinear)}
+    """Return the wrapped modules by path; of wrappers in each other, the outer one."""
+    found = {path: module for path, module in model.named_modules() if isinstance(module, LoRALinear)}
+    return {path: layer for path, layer in found.items() if not path.endswith(".linear")}
+
+
+def trained(model: nn.Module) -> dict[str, LoRALinear]:
+    """Return those of ``attached`` that training writes."""
+    return {path: layer for path, layer in attached(model).items() if "lora_a" in layer.trainable_parameters()}
 
 
 def numbers(model: nn.Module) -> dict[str, NDArray[np.float32]]:
-    """Return what every wrapper holds, in f32, by mlx-lm's names: "….gate_proj.lora_a", "….gate_proj.lora_b"."""
+    """Return what training wrote, in f32, by mlx-lm's names: "….gate_proj.lora_a", "….gate_proj.lora_b"."""
     found: dict[str, NDArray[np.float32]] = {}
-    for path, layer in attached(model).items():
+    for path, layer in trained(model).items():
         found[f"{path}.lora_a"] = np.array(layer.lora_a.astype(mx.float32))
         found[f"{path}.lora_b"] = np.array(layer.lora_b.astype(mx.float32))
     return found
 
 
 def change_norm(layer: LoRALinear) -> float:
-    """Return ‖ΔW‖ (Frobenius) of one wrapper, without forming the product."""
-    down, up = layer.lora_a.astype(mx.float32), layer.lora_b.astype(mx.float32)
+    """Return ‖ΔW‖ (Frobenius) of a wrapper and those beneath it, without forming the product."""
+    wrappers = list(_wrappers(layer))
+    down = mx.concatenate([each.lora_a.astype(mx.float32) * each.scale for each in wrappers], axis=1)
+    up = mx.concatenate([each.lora_b.astype(mx.float32) for each in wrappers], axis=0)
     inner = (down.T @ down) * (up @ up.T)  # Shapes: (r, r)
-    return float(layer.scale * mx.sqrt(mx.maximum(inner.sum(), 0.0)))
+    return float(mx.sqrt(mx.maximum(inner.sum(), 0.0)))
+
+
+def _wrappers(layer: nn.Module) -> Iterator[LoRALinear]:
+    while isinstance(layer, LoRALinear):
+        yield layer
+        layer = layer.linear
 
 
 def linear_at(model: nn.Module, path: str) -> nn.Module:
@@ -89,7 +118,7 @@ def linear_at(model: nn.Module, path: str) -> nn.Module:
             module = module[int(part)] if part.isdigit() else module[part]
         except (KeyError, IndexError, TypeError) as error:
             raise _foreign(path) from error
-    if isinstance(module, LoRALinear):
+    while isinstance(module, LoRALinear):
         module = module.linear
     if not isinstance(module, nn.Linear | nn.QuantizedLinear):
         raise _foreign(path)

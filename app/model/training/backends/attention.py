@@ -6,6 +6,7 @@ length stand side by side, padded to one width, so the cost follows the pairs th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,7 +21,16 @@ PACKED = "ownmind_packed"
 """The name under which the model library finds this attention."""
 
 
-def packed_attention(
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Queries, keys and values of a packed row, each of shape (T, heads, head size)."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
+
+def packed_attention(  # noqa: PLR0917 - the library's signature
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -52,37 +62,33 @@ def packed_attention(
         return ordinary
     heads, size = query.shape[1], query.shape[-1]
     factor = size**-0.5 if scaling is None else scaling
-    rows = [_by_token(part) for part in (query, key, value)]
-    said = torch.cat([_of_group(*rows, group, packed.shared, factor) for group in packed.groups])
+    # The projections lay heads out token by token, so these are views.
+    rows = _Rows(query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1))
+    said = torch.cat([_read_by(rows, group, factor) for group in packed.groups])
     return said.index_select(0, packed.places).view(1, -1, heads, size), None
 
 
-def _by_token(part: Tensor) -> Tensor:
-    """(1, heads, T, size) to (T, heads, size); a view, as the projections lay it out."""
-    return part[0].transpose(0, 1)
-
-
-def _of_group(query: Tensor, key: Tensor, value: Tensor, group: Group, shared: int, factor: float) -> Tensor:
+def _read_by(rows: _Rows, group: Group, factor: float) -> Tensor:
     """Return what the tokens of a group read, padding included, shape (n · w, heads · size)."""
     count, width = group.count, group.width
-    kinds, size = key.shape[1:]
-    each = query.shape[1] // kinds
-    asked = query.flatten(1).index_select(0, group.index).view(count, width, kinds, each, size)
+    kinds, size = rows.key.shape[1:]
+    each = rows.query.shape[1] // kinds
+    asked = rows.query.flatten(1).index_select(0, group.index).view(count, width, kinds, each, size)
     asked = asked.permute(0, 2, 3, 1, 4).reshape(count, kinds, each * width, size)
-    keys, values = (_seen(part, group, shared) for part in (key, value))
-    scores = (asked @ keys.transpose(2, 3)).view(count, kinds, each, width, shared + width)
-    weights = torch.softmax(scores.float() * factor + group.bias, dim=-1).to(query.dtype)
-    read = weights.view(count, kinds, each * width, shared + width) @ values
+    keys, values = _seen(rows.key, group), _seen(rows.value, group)
+    scores = (asked @ keys.transpose(2, 3)).view(count, kinds, each, width, -1)
+    weights = torch.softmax(scores.float() * factor + group.bias, dim=-1).to(values.dtype)
+    read = weights.view(count, kinds, each * width, -1) @ values
     return read.view(count, kinds, each, width, size).permute(0, 3, 1, 2, 4).reshape(count * width, -1)
 
 
-def _seen(part: Tensor, group: Group, shared: int) -> Tensor:
+def _seen(part: Tensor, group: Group) -> Tensor:
     """Return keys or values before the tokens of a group, shape (n, key heads, shared + w, size)."""
     kinds, size = part.shape[1:]
     flat = part.flatten(1)
     own = flat.index_select(0, group.index).view(group.count, group.width, -1)
-    both = torch.cat([flat[:shared].expand(group.count, -1, -1), own], dim=1)
-    return both.view(group.count, shared + group.width, kinds, size).transpose(1, 2)
+    block = flat[: group.shared].expand(group.count, -1, -1)
+    return torch.cat([block, own], dim=1).view(group.count, -1, kinds, size).transpose(1, 2)
 
 
 AttentionInterface.register(PACKED, packed_attention)

@@ -6,8 +6,8 @@ Source of the shape (many wordings, neighbours and anchors held by KL, stop by m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 
 import torch
@@ -20,11 +20,10 @@ from app.model.training.backends.generic import Generic
 from app.model.training.backends.lora_model import Frozen, LoraModel
 from app.model.training.backends.objective import Before, before, kl, margins
 from app.model.training.backends.packing import Branch
-from app.model.training.backends.schedule import cycle, learning_rate
+from app.model.training.backends.progress import Outcome, Progress, Stopping
+from app.model.training.backends.schedule import Counts, Schedule, Step, learning_rate
 
 CLIP_NORM = 1.0
-STEADY_CHECKS = 2
-"""How often in a row the margin must hold on every wording."""
 REFERENCE_BATCH = 12
 
 
@@ -39,36 +38,6 @@ class Material:
     replay: tuple[Branch, ...]
     standing: int = 0
     """How many anchors, from the first, are part of every step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How training went."""
-
-    steps: int
-    tokens: int
-    loss: float
-    margin: float
-    stopped: str
-
-
-@dataclass(slots=True)
-class _State:
-    """What changes from step to step."""
-
-    margins: dict[int, float] = field(default_factory=dict)
-    drifts: dict[int, float] = field(default_factory=dict)
-    steady: int = 0
-    tokens: int = 0
-    loss: float = 0.0
-
-    def margin(self) -> float:
-        """Return the smallest lead of any target token, over all wordings as each was last seen."""
-        return min(self.margins.values(), default=float("-inf"))
-
-    def drift(self) -> float:
-        """Return the mean KL of what must stay, each as last seen, in nats."""
-        return sum(self.drifts.values()) / len(self.drifts) if self.drifts else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +66,7 @@ class Anchors:
 
 
 class Loop:
-    """One job on one model. ``load_parent`` puts the weights in place that training starts from."""
+    """One job on one model."""
 
     def __init__(
         self,
@@ -105,9 +74,8 @@ class Loop:
         material: Material,
         recipe: Recipe,
         *,
-        load_parent: Callable[[], None],
         cancelled: Callable[[], None],
-        anchors: Anchors | None = None,
+        known: Anchors | None = None,
         generic: Mapping[str, Generic] | None = None,
     ) -> None:
         """Freeze and measure everything once.
@@ -116,43 +84,42 @@ class Loop:
             model: The base with a fresh LoRA.
             material: The examples.
             recipe: How to train.
-            load_parent: Puts the weights in place that training starts from.
             cancelled: Raises to stop; it is asked several times a second.
-            anchors: What is known of anchors from jobs before, on the same base and layers.
+            known: What the base said to anchors of jobs before, on the same base and layers.
             generic: By module, what the change must not read.
         """
         self._model = model
         self._recipe = recipe
         self._cancelled = cancelled
-        counts = [len(material.targets), len(material.keeps), len(material.replay)]
-        self._block, frozen = model.freeze(material.shared, [*material.targets, *material.keeps, *material.replay])
-        targets, keeps, replay = _split(frozen, counts)
-        remembered = anchors if anchors is not None else Anchors()
-        kept_anchors = remembered.of(material.shared, material.anchors, lambda: self._said_by_base(material))
+        prose = [item for item in material.anchors if item.plain]
+        anchors = tuple(item for item in material.anchors if not item.plain)
+        groups = (material.targets, material.keeps, material.replay, prose)
+        self._block, frozen = model.freeze(material.shared, [item for group in groups for item in group])
+        self._targets, keeps, self._replay, texts = _split(frozen, [len(group) for group in groups])
+        remembered = known if known is not None else Anchors()
+        by_base = remembered.of(material.shared, anchors, lambda: self._said_by_base(material.shared, anchors))
         self._generic = generic or {}
         self._spare(fresh=True)
-        load_parent()
-        self._kept = [*self._references(self._block, keeps), *kept_anchors]
-        self._keeps = len(keeps)
-        self._standing = min(material.standing, len(material.anchors))
-        self._targets = targets
-        self._replay = replay
-        self._random = Random(recipe.seed)
+        self._kept = [*self._references(keeps), *by_base, *self._references(texts)]
+        standing = min(material.standing, len(anchors))
+        self._counts = Counts(
+            len(self._targets), len(self._replay), len(keeps), standing, len(anchors) - standing, len(texts)
+        )
 
-    def _said_by_base(self, material: Material) -> list[_Kept]:
-        if not material.anchors:
+    def _said_by_base(self, shared: tuple[int, ...], anchors: Sequence[Branch]) -> list[_Kept]:
+        if not anchors:
             return []
-        block, anchors = self._model.freeze(material.shared, material.anchors)
-        with self._model.peft.disable_adapter():
-            return self._references(block, anchors)
+        with self._model.as_base():
+            block, frozen = self._model.freeze(shared, anchors)
+            return self._references(frozen, block)
 
     @torch.no_grad()
-    def _references(self, block: Tensor, sequences: Sequence[Frozen]) -> list[_Kept]:
+    def _references(self, sequences: Sequence[Frozen], block: Tensor | None = None) -> list[_Kept]:
         kept: list[_Kept] = []
         for start in range(0, len(sequences), REFERENCE_BATCH):
             self._cancelled()
             batch = sequences[start : start + REFERENCE_BATCH]
-            logits, _, lengths = self._model.logits(block, batch)
+            logits, _, lengths = self._model.logits(self._block if block is None else block, batch)
             kept.extend(
                 _Kept(frozen, before(rows)) for frozen, rows in zip(batch, _by_sequence(logits, lengths), strict=True)
             )
@@ -164,42 +131,23 @@ class Loop:
         optimiser = torch.optim.AdamW(
             self._model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.0
         )
-        batches = self._batches()
-        state = _State()
+        schedule = Schedule(self._counts, recipe, Random(recipe.seed))
+        stopping = Stopping(recipe, self._counts.targets, self._counts.keeps, seconds)
+        progress = Progress()
         start = time.monotonic()
         for step in range(recipe.max_steps):
             self._cancelled()
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate(recipe, step)
-            self._step(next(batches), optimiser, state)
+            self._step(schedule.next(progress.margins, progress.drifts), optimiser, progress)
             elapsed = time.monotonic() - start
             left = elapsed / (step + 1) * (recipe.max_steps - step - 1)
-            report(Training(step + 1, recipe.max_steps, state.loss, state.margin(), left))
-            if stopped := self._stopped(state, step + 1, elapsed, seconds):
-                return Outcome(step + 1, state.tokens, state.loss, state.margin(), stopped)
-        return Outcome(recipe.max_steps, state.tokens, state.loss, state.margin(), "steps")
+            report(Training(step + 1, recipe.max_steps, progress.loss, progress.margin(), left))
+            if stopped := stopping.reason(progress, step + 1, elapsed):
+                return progress.outcome(step + 1, stopped)
+        return progress.outcome(recipe.max_steps, "steps")
 
-    def _stopped(self, state: _State, steps: int, elapsed: float, seconds: float) -> str:
-        seen_all = len(state.margins) == len(self._targets) and len(state.drifts) >= self._keeps
-        good = seen_all and state.margin() >= self._recipe.margin and state.drift() <= self._recipe.drift
-        state.steady = state.steady + 1 if good else 0
-        if steps >= self._recipe.min_steps and state.steady >= STEADY_CHECKS:
-            return "margin"
-        return "time" if elapsed > seconds else ""
-
-    def _batches(self) -> Iterator[_Batch]:
-        recipe = self._recipe
-        targets = cycle(len(self._targets), recipe.targets_per_step, self._random)
-        keeps = cycle(self._keeps, recipe.keeps_per_step, self._random)
-        rotating = self._keeps + self._standing
-        standing = list(range(self._keeps, rotating))
-        anchors = cycle(len(self._kept) - rotating, recipe.anchors_per_step, self._random)
-        replay = cycle(len(self._replay), recipe.replay_per_step, self._random)
-        while True:
-            kept = [*next(keeps), *standing, *(rotating + i for i in next(anchors))]
-            yield _Batch(next(targets), kept, next(replay))
-
-    def _step(self, batch: _Batch, optimiser: torch.optim.Optimizer, state: _State) -> None:
+    def _step(self, batch: Step, optimiser: torch.optim.Optimizer, state: Progress) -> None:
         recipe = self._recipe
         kept = [self._kept[i] for i in batch.kept]
         sequences = [
@@ -237,15 +185,6 @@ class Loop:
     def _spare(self, *, fresh: bool = False) -> None:
         for name, read in self._generic.items():
             self._model.modules()[name].spare(read.directions, fresh=fresh)
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Indices of one step."""
-
-    targets: list[int]
-    kept: list[int]
-    replay: list[int]
 
 
 def _cross_entropy(parts: Sequence[tuple[Tensor, Tensor]]) -> Tensor:

@@ -6,7 +6,8 @@ step: a step costs only the layers from there to the top, and the vocabulary hea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from peft.tuners.lora import Linear as LoraLinear
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
+from app.model.adapters.canonical import Adapter
 from app.model.api import Recipe
 from app.model.training.backends.attention import PACKED
 from app.model.training.backends.packing import Branch, Layout, layout
@@ -27,6 +29,10 @@ Array = NDArray[np.float32]
 
 PREFIX_CHUNK_TOKENS = 1024
 """Tokens per pass through the frozen part: large enough for full speed, small enough for its mask."""
+
+
+FRESH, PARENT = "default", "parent"
+"""PEFT's names of the change that is trained, and of the one it stands on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +47,9 @@ class Module:
     """One written module: the two halves of its change."""
 
     def __init__(self, layer: Any) -> None:
-        self._down: Tensor = layer.lora_A["default"].weight
-        self._up: Tensor = layer.lora_B["default"].weight
-        self._base: Tensor = layer.base_layer.weight
-        self._scale: float = layer.scaling["default"]
+        self._layer = layer
+        self._down: Tensor = self._layer.lora_A[FRESH].weight
+        self._up: Tensor = self._layer.lora_B[FRESH].weight
 
     def halves(self) -> tuple[Array, Array]:
         """Return down (r, in) and up (out, r) as float32."""
@@ -68,23 +73,30 @@ class Module:
 
     @torch.no_grad()
     def size(self, moments: Tensor | None) -> float:
-        """Return how large the change is against the frozen weights, ‖ΔW x‖/‖W x‖ over inputs x of these moments.
+        """Return how large the whole change is, parent included, against the frozen weights: ‖ΔW x‖/‖W x‖.
 
         Args:
-            moments: Second moments of generic inputs, shape (in, in); None takes all directions as equally likely,
+            moments: Second moments of generic inputs x, shape (in, in); None takes all directions as equally likely,
                 which is ‖ΔW‖/‖W‖ in Frobenius norms.
         """
-        base = self._base.detach().float()
-        read = self._down if moments is None else self._down @ moments
-        changed = self._scale**2 * torch.trace((self._up.T @ self._up) @ (read @ self._down.T))
+        layer = self._layer
+        names = [name for name in (PARENT, FRESH) if name in layer.lora_A]
+        down = torch.cat([layer.lora_A[name].weight.float() for name in names])
+        up = torch.cat([layer.lora_B[name].weight.float() * layer.scaling[name] for name in names], dim=1)
+        base = layer.base_layer.weight.float()
+        read = down if moments is None else down @ moments
+        changed = torch.trace((up.T @ up) @ (read @ down.T))
         whole = (base * base).sum() if moments is None else ((base @ moments) * base).sum()
         return float((changed.clamp_min(0) / whole).sqrt())
 
 
 class LoraModel:
-    """A base of the llama family with fresh LoRA modules; weights in bf16 (or f32), the LoRA in f32."""
+    """A base of the llama family with fresh LoRA modules; weights in bf16 (or f32), the LoRA in f32.
 
-    def __init__(self, base: LlamaForCausalLM, recipe: Recipe) -> None:
+    The version that training starts from stands beside them as a frozen LoRA of its own: what it holds is not moved.
+    """
+
+    def __init__(self, base: LlamaForCausalLM, recipe: Recipe, parent: Adapter | None = None) -> None:
         first, last = recipe.layers
         config = LoraConfig(
             r=recipe.rank,
@@ -96,14 +108,41 @@ class LoraModel:
         )
         torch.manual_seed(recipe.seed)
         self.peft: PeftModel = get_peft_model(base, config)
-        self._modules = {
-            name.removeprefix("base_model.model."): Module(layer)
-            for name, layer in self.peft.named_modules()
-            if isinstance(layer, LoraLinear)
-        }
-        self._first = first
+        self.first = first
+        """The lowest layer that a change writes: below it, version and base are the same."""
+        if parent is not None:
+            self._stand_on(parent, base.dtype)
+        self._modules = {name: Module(layer) for name, layer in self._lora_layers() if FRESH in layer.lora_A}
         self._model = base.model
         self._head = base.lm_head
+
+    def _lora_layers(self) -> list[tuple[str, Any]]:
+        found = [(name, layer) for name, layer in self.peft.named_modules() if isinstance(layer, LoraLinear)]
+        return [(name.removeprefix("base_model.model."), layer) for name, layer in found]
+
+    def _stand_on(self, parent: Adapter, dtype: torch.dtype) -> None:
+        """Put a version beside the fresh modules, frozen and in the base's own precision."""
+        config = LoraConfig(r=parent.rank, lora_alpha=parent.alpha, target_modules=list(parent.pairs))  # type: ignore[arg-type]
+        self.peft.add_adapter(PARENT, config)
+        self.peft.base_model.set_adapter([PARENT, FRESH])  # type: ignore[operator]  # torch types it as a tensor
+        for name, layer in self._lora_layers():
+            if PARENT in layer.lora_A:
+                pair = parent.pairs[name]
+                _put(layer.lora_A[PARENT], pair.down, dtype)
+                _put(layer.lora_B[PARENT], pair.up, dtype)
+                self.first = min(self.first, int(name.split(".")[2]))
+
+    @contextmanager
+    def as_base(self) -> Iterator[None]:
+        """Run without any change."""
+        with self.peft.disable_adapter():
+            yield
+        self._hold_parent()  # PEFT makes every adapter trainable when it comes back
+
+    def _hold_parent(self) -> None:
+        for name, parameter in self.peft.named_parameters():
+            if f".{PARENT}." in name:
+                parameter.requires_grad = False
 
     def modules(self) -> dict[str, Module]:
         """Return the written modules by their name in the base: "model.layers.6.mlp.gate_proj"."""
@@ -125,7 +164,7 @@ class LoraModel:
         for chunk in _chunks(branches, PREFIX_CHUNK_TOKENS):
             plan = layout(len(shared), chunk)
             ids = torch.tensor([*shared, *(token for item in chunk for token in item.ids)])
-            hidden = self._run(self._model.embed_tokens(ids[None]), plan, 0, self._first)[0]
+            hidden = self._run(self._model.embed_tokens(ids[None]), plan, 0, self.first)[0]
             block = hidden[: len(shared)]
             start = len(shared)
             for item in chunk:
@@ -140,7 +179,7 @@ class LoraModel:
         plan = layout(len(block), [item.branch for item in batch])
         hidden = torch.cat([block, *(item.hidden for item in batch)])[None]
         depth = len(self._model.layers)
-        hidden = self._run(hidden, plan, self._first, depth)
+        hidden = self._run(hidden, plan, self.first, depth)
         rows = self._model.norm(hidden[0].index_select(0, plan.rows))
         return self._head(rows).float(), plan.targets, plan.lengths
 
@@ -149,6 +188,10 @@ class LoraModel:
         for layer in self._model.layers[start:end]:
             hidden = layer(hidden, position_ids=plan.positions, position_embeddings=rotary, packed=plan)
         return hidden
+
+
+def _put(linear: nn.Linear, numbers: Array, dtype: torch.dtype) -> None:
+    linear.weight = nn.Parameter(torch.tensor(numbers, dtype=dtype), requires_grad=False)
 
 
 def load_base(folder: Path, dtype: torch.dtype) -> LlamaForCausalLM:

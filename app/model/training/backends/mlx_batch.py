@@ -27,6 +27,8 @@ class Tokens:
 
     ids: tuple[int, ...]
     answer: int
+    plain: bool = False
+    """Text without a template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def tokens_of(example: Example, tokenizer: FolderTokenizer) -> Tokens:
     """Tokenise an example exactly as the engine does; without turns it is plain text after the begin token."""
     if not example.turns:
         begin = [] if tokenizer.begin is None else [tokenizer.begin]
-        return Tokens((*begin, *tokenizer.encode(example.answer, special=False)), 1)
+        return Tokens((*begin, *tokenizer.encode(example.answer, special=False)), 1, plain=True)
     template = tokenizer.template
     prompt = tokenise(template.render(example.turns, add_generation_prompt=True), tokenizer)
     return Tokens((*prompt, *tokenise_answer(template, example.answer, tokenizer)), len(prompt))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import mlx.core as mx
 
-from app.errors import KnownError, VerificationError
+from app.errors import KnownError
 from app.model.adapters.canonical import read_adapter
 from app.model.adapters.mlx import canonical_from_mlx
 from app.model.api import BaseFiles, Example, Recipe, Trained, TrainJob
@@ -19,9 +17,11 @@ from app.model.child.serve import Cancel, Cancelled, Emit, serve
 from app.model.mlx.backends import lora
 from app.model.mlx.backends.folder import SMALL_PARAMETERS, Base, load_base
 from app.model.training import wire
+from app.model.training.backends.job_files import read_parent, write_change
 from app.model.training.backends.mlx_batch import Tokens, tokens_of
 from app.model.training.backends.mlx_generic import generic_directions
-from app.model.training.backends.mlx_loop import Loop, Material, Outcome, attach_fresh, written_paths
+from app.model.training.backends.mlx_loop import Loop, Material, attach_fresh, written_paths
+from app.model.training.backends.progress import Outcome
 
 
 class Child:
@@ -102,32 +102,31 @@ def _material(job: TrainJob, base: Base) -> Material:
 
     if not job.targets:
         raise KnownError("learn this", "training", "There is nothing to learn from.", retryable=False)
-    return Material(tokens(job.targets), tokens(job.keeps), tokens(job.anchors), tokens(job.replay))
+    return Material(tokens(job.targets), tokens(job.keeps), tokens(job.anchors), tokens(job.replay), job.standing)
 
 
 def _load_parent(base: Base, job: TrainJob) -> None:
-    """Put the parent's numbers into the fresh LoRA. The parent must be of the same recipe: it is one adapter."""
+    """Put the version in place that the change stands on."""
     if job.parent is None:
         return
-    parent = read_adapter(_read(job.parent), job.base.passport, job.parent.name)
-    layers = lora.attached(base.model)
-    if set(parent.pairs) != set(layers) or (parent.rank, parent.alpha) != (job.recipe.rank, job.recipe.alpha):
-        hint = "It was made by another recipe. Rebuild the versions with the present one first."
-        raise VerificationError("continue from a version", job.parent.name, hint)
-    for path, pair in parent.pairs.items():
-        layers[path].lora_a, layers[path].lora_b = mx.array(pair.down.T), mx.array(pair.up.T)
+    parent = read_adapter(read_parent(job.parent), job.base.passport, job.parent.name)
+    pairs = {path: (pair.down.T, pair.up.T) for path, pair in parent.pairs.items()}
+    lora.stand_on(base.model, pairs, scale=parent.alpha / parent.rank)
 
 
 def _written(base: Base, job: TrainJob, outcome: Outcome, start: float) -> Trained:
     """Check the result and write it, whole or not at all."""
-    norm = max(lora.change_norm(layer) / lora.weight_norm(layer.linear) for layer in lora.attached(base.model).values())
-    if not norm > 0:
+    layers = lora.trained(base.model)
+    if not any(bool(mx.any(layer.lora_b)) for layer in layers.values()):
         raise KnownError("learn this", "training", "It changed nothing. Try other words.", retryable=False)
+    sizes = [
+        lora.change_norm(layer) / lora.weight_norm(lora.linear_at(base.model, path)) for path, layer in layers.items()
+    ]
     recipe = job.recipe
     data = canonical_from_mlx(
         lora.numbers(base.model), job.base.passport, rank=recipe.rank, scale=recipe.alpha / recipe.rank
     )
-    _write(job.output, data)
+    write_change(job.output, data)
     return Trained(
         path=job.output,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -137,28 +136,8 @@ def _written(base: Base, job: TrainJob, outcome: Outcome, start: float) -> Train
         loss=outcome.loss,
         margin=outcome.margin,
         stopped=outcome.stopped,
-        written_norm=norm,
+        written_norm=max(sizes),
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise KnownError("read a version", path.name, "Its file is missing. Run doctor.") from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise KnownError("write the trained change", path.name, error.strerror or "Free some disk space.") from error
 
 
 if __name__ == "__main__":

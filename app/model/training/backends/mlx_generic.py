@@ -76,7 +76,7 @@ def spare(model: nn.Module, directions: Directions, *, fresh: bool = False) -> N
 
     A fresh ``down`` is made longer by what it loses, so that learning starts at its usual size.
     """
-    layers = lora.attached(model)
+    layers = lora.trained(model)
     for path, rows in directions.items():
         down = layers[path].lora_a  # Shape: (in, r)
         rest = down - rows.T @ (rows @ down)

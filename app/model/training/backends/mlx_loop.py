@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from random import Random
 from statistics import fmean
@@ -35,11 +35,10 @@ from app.model.training.backends.mlx_batch import (
     split,
 )
 from app.model.training.backends.mlx_generic import Directions, spare
-from app.model.training.backends.schedule import cycle, learning_rate
+from app.model.training.backends.progress import Outcome, Progress, Stopping
+from app.model.training.backends.schedule import Counts, Schedule, Step, learning_rate
 
 CLIP_NORM = 1.0
-STEADY_CHECKS = 2
-"""How often in a row the margin must hold on every wording."""
 REFERENCE_BATCH = 8
 
 
@@ -51,36 +50,8 @@ class Material:
     keeps: tuple[Tokens, ...]
     anchors: tuple[Tokens, ...]
     replay: tuple[Tokens, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How training went."""
-
-    steps: int
-    tokens: int
-    loss: float
-    margin: float
-    stopped: str
-
-
-@dataclass(slots=True)
-class _State:
-    """What changes from step to step."""
-
-    margins: dict[int, float] = field(default_factory=dict)
-    drifts: dict[int, float] = field(default_factory=dict)
-    steady: int = 0
-    tokens: int = 0
-    loss: float = 0.0
-
-    def margin(self) -> float:
-        """Return the smallest lead of any target token, over all wordings as each was last seen."""
-        return min(self.margins.values(), default=-math.inf)
-
-    def drift(self) -> float:
-        """Return the mean KL of what must stay, each as last seen, in nats."""
-        return fmean(self.drifts.values()) if self.drifts else 0.0
+    standing: int = 0
+    """How many anchors, from the first, are part of every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +60,6 @@ class _Kept:
 
     tokens: Tokens
     reference: Before
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Indices of one step."""
-
-    targets: list[int]
-    kept: list[int]
-    replay: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +103,7 @@ def written_paths(model: nn.Module, recipe: Recipe) -> list[str]:
 class Loop:
     """One job on a model with a fresh LoRA.
 
-    ``load_parent`` puts the weights in place that training starts from; ``cancelled`` raises to stop.
+    ``load_parent`` puts the version in place that the change stands on; ``cancelled`` raises to stop.
     """
 
     def __init__(
@@ -161,12 +123,21 @@ class Loop:
         self._targets = material.targets
         self._replay = material.replay
         self._directions = directions or {}
-        anchors = self._references(material.anchors)
+        anchors = [item for item in material.anchors if not item.plain]
+        prose = [item for item in material.anchors if item.plain]
+        by_base = self._references(anchors)
         spare(model, self._directions, fresh=True)
         load_parent()
-        self._kept = [*self._references(material.keeps), *anchors]
-        self._keeps = len(material.keeps)
-        self._random = Random(recipe.seed)
+        self._kept = [*self._references(material.keeps), *by_base, *self._references(prose)]
+        standing = min(material.standing, len(anchors))
+        self._counts = Counts(
+            len(material.targets),
+            len(material.replay),
+            len(material.keeps),
+            standing,
+            len(anchors) - standing,
+            len(prose),
+        )
         self._optimiser = optimizers.AdamW(
             learning_rate=recipe.learning_rate, betas=[0.9, 0.98], weight_decay=0.0, bias_correction=True
         )
@@ -185,37 +156,21 @@ class Loop:
     def run(self, seconds: float, report: Callable[[Training], None]) -> Outcome:
         """Train until the margin holds, the steps or the time run out. ``cancelled`` raises to stop."""
         recipe = self._recipe
-        choices = self._choices()
-        state = _State()
+        schedule = Schedule(self._counts, recipe, Random(recipe.seed))
+        stopping = Stopping(recipe, self._counts.targets, self._counts.keeps, seconds)
+        progress = Progress()
         start = time.monotonic()
         for step in range(recipe.max_steps):
             self._optimiser.learning_rate = learning_rate(recipe, step)
-            self._step(next(choices), state)
+            self._step(schedule.next(progress.margins, progress.drifts), progress)
             elapsed = time.monotonic() - start
             left = elapsed / (step + 1) * (recipe.max_steps - step - 1)
-            report(Training(step + 1, recipe.max_steps, state.loss, state.margin(), left))
-            if stopped := self._stopped(state, step + 1, elapsed, seconds):
-                return Outcome(step + 1, state.tokens, state.loss, state.margin(), stopped)
-        return Outcome(recipe.max_steps, state.tokens, state.loss, state.margin(), "steps")
+            report(Training(step + 1, recipe.max_steps, progress.loss, progress.margin(), left))
+            if stopped := stopping.reason(progress, step + 1, elapsed):
+                return progress.outcome(step + 1, stopped)
+        return progress.outcome(recipe.max_steps, "steps")
 
-    def _stopped(self, state: _State, steps: int, elapsed: float, seconds: float) -> str:
-        seen_all = len(state.margins) == len(self._targets) and len(state.drifts) >= self._keeps
-        good = seen_all and state.margin() >= self._recipe.margin and state.drift() <= self._recipe.drift
-        state.steady = state.steady + 1 if good else 0
-        if steps >= self._recipe.min_steps and state.steady >= STEADY_CHECKS:
-            return "margin"
-        return "time" if elapsed > seconds else ""
-
-    def _choices(self) -> Iterator[_Chosen]:
-        recipe = self._recipe
-        targets = cycle(len(self._targets), recipe.targets_per_step, self._random)
-        keeps = cycle(self._keeps, recipe.keeps_per_step, self._random)
-        anchors = cycle(len(self._kept) - self._keeps, recipe.anchors_per_step, self._random)
-        replay = cycle(len(self._replay), recipe.replay_per_step, self._random)
-        while True:
-            yield _Chosen(next(targets), [*next(keeps), *(self._keeps + i for i in next(anchors))], next(replay))
-
-    def _step(self, chosen: _Chosen, state: _State) -> None:
+    def _step(self, chosen: Step, state: Progress) -> None:
         """Add up the gradients of the three parts and move once."""
         said = [self._targets[i] for i in chosen.targets]
         replayed = [self._replay[i] for i in chosen.replay]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-
 NARROWEST = 32
 """Tokens of the narrowest group."""
 
@@ -55,12 +54,16 @@ class Group:
     bias: Tensor
     """Shape (count, 1, 1, width, shared + width): 0 where a token sees another, −∞ where it does not."""
 
+    @property
+    def shared(self) -> int:
+        """Return how many tokens the shared block has."""
+        return self.bias.shape[-1] - self.width
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Where everything lies in a packed row of T tokens."""
 
-    shared: int
     positions: Tensor
     """Shape (1, T)."""
     groups: tuple[Group, ...]
@@ -118,7 +121,6 @@ def layout(shared: int, branches: Sequence[Branch]) -> Layout:
         start = end
     groups, places = _groups(spans, shared, start)
     return Layout(
-        shared=shared,
         positions=torch.cat(positions)[None],
         groups=groups,
         places=places,

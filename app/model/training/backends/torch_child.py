@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -16,7 +14,7 @@ from safetensors import SafetensorError
 from transformers import LlamaForCausalLM
 
 from app.errors import KnownError, VerificationError
-from app.model.adapters.canonical import read_adapter, tensor_names, write_adapter
+from app.model.adapters.canonical import Adapter, read_adapter, tensor_names, write_adapter
 from app.model.api import BaseFiles, Example, Recipe, Trained, TrainJob
 from app.model.child.protocol import Json
 from app.model.child.serve import Cancel, Cancelled, Emit, serve
@@ -24,9 +22,11 @@ from app.model.folder_tokenizer import FolderTokenizer
 from app.model.prompt import tokenise, tokenise_answer
 from app.model.training import wire
 from app.model.training.backends.generic import Generic, generic_directions
-from app.model.training.backends.loop import Anchors, Loop, Material, Outcome
+from app.model.training.backends.job_files import read_parent, write_change
+from app.model.training.backends.loop import Anchors, Loop, Material
 from app.model.training.backends.lora_model import LoraModel, load_base
 from app.model.training.backends.packing import Tokens, branch, shared_length
+from app.model.training.backends.progress import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,17 @@ class Child:
         cancelled = _stop_when(cancel)
         base = self._loaded(job.base)
         start = time.monotonic()
-        model = LoraModel(base.model, job.recipe)
+        model = LoraModel(base.model, job.recipe, _parent(job))
         try:
             names = tuple(model.modules())
-            with model.peft.disable_adapter():
+            with model.as_base():
                 generic = self._generic_of(base, names, job.recipe, job.generic, cancelled)
             loop = Loop(
                 model,
                 _material(job, base.tokenizer),
                 job.recipe,
-                load_parent=lambda: _load_parent(model, job),
                 cancelled=cancelled,
-                anchors=self._anchors.setdefault(job.recipe.layers[0], Anchors()),
+                known=self._anchors.setdefault(model.first, Anchors()),
                 generic=generic,
             )
             outcome = loop.run(job.seconds, lambda step: emit(wire.step_to_json(step)))
@@ -155,18 +154,9 @@ def _stop_when(cancel: Cancel) -> Callable[[], None]:
     return cancelled
 
 
-def _load_parent(model: LoraModel, job: TrainJob) -> None:
-    """Put the parent's numbers into the fresh LoRA. The parent must be of the same recipe: it is one adapter."""
-    if job.parent is None:
-        return
-    parent = read_adapter(_read(job.parent), job.base.passport, job.parent.name)
-    modules = model.modules()
-    same = (parent.rank, parent.alpha) == (job.recipe.rank, job.recipe.alpha)
-    if set(parent.pairs) != set(modules) or not same:
-        hint = "It was made by another recipe. Rebuild the versions with the present one first."
-        raise VerificationError("continue from a version", job.parent.name, hint)
-    for name, module in modules.items():
-        module.load(parent.pairs[name].down, parent.pairs[name].up)
+def _parent(job: TrainJob) -> Adapter | None:
+    """Return the version that training starts from."""
+    return None if job.parent is None else read_adapter(read_parent(job.parent), job.base.passport, job.parent.name)
 
 
 def _written(
@@ -180,7 +170,7 @@ def _written(
         tensors[down], tensors[up] = module.halves()
     data = write_adapter(tensors, passport, rank=job.recipe.rank, alpha=job.recipe.alpha)
     sizes = [module.size(generic[name].moments if generic else None) for name, module in model.modules().items()]
-    _write(job.output, data)
+    write_change(job.output, data)
     return Trained(
         path=job.output,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -192,27 +182,6 @@ def _written(
         stopped=outcome.stopped,
         written_norm=max(sizes),
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise KnownError("read a version", path.name, "Run doctor --deep to see what is missing.") from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write whole or not at all: the file appears under its name once every byte is there."""
-    part = path.with_suffix(".part")
-    try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise KnownError("write what was learned", path.name, "Free some disk space and try again.") from error
 
 
 def main() -> None:
