@@ -28,7 +28,7 @@ from app.learning.api import LearningEvent
 from app.learning.loop import Loop
 from app.learning.noticing import Noticing
 from app.learning.parts import Parts
-from app.learning.planning import Planner
+from app.learning.preparing import Preparation
 from app.learning.service import LearningService
 from app.learning.versions import Versions
 from app.model import bases
@@ -39,7 +39,6 @@ from app.model.api import BaseFiles, Commit, Encoder, Engine, Evaluator, Example
 from app.model.encoder.minilm import MiniLMEncoder
 from app.model.engine.crash_note import CrashNote
 from app.model.engine.starting import StartingEngine
-from app.model.gate.asking import Asker, Memory
 from app.model.gate.evaluator import Gate
 from app.model.lineage.doctor import Problem, check
 from app.model.lineage.lineage import Lineage
@@ -54,42 +53,6 @@ EXAMINER_NICE = 10
 """The gate gives way to a conversation, and training to the gate."""
 
 _log = logging.getLogger(__name__)
-
-
-class Preparation:
-    """Gets trainer and gate ready; implements ``app.learning.parts.Prepared``."""
-
-    def __init__(
-        self, base: BaseFiles, recipe: Recipe, *, trainer: Trainer, gate: Gate, examiner: Engine, cache: Path
-    ) -> None:
-        self._base = base
-        self._recipe = recipe
-        self._trainer = trainer
-        self._gate = gate
-        self._examiner = examiner
-        self._cache = cache
-        self._planner: Planner | None = None
-        self.warmed: Callable[[], tuple[Commit, int]] | None = None
-        self.versions: Versions | None = None
-
-    async def planner(self) -> Planner:
-        """Return the planner once the gate's engine is loaded."""
-        info = await self._gate.warm(self._base)
-        if self._planner is None:
-            memory = Memory(f"planning/{info.backend}/{info.base}", self._cache)
-            self._planner = Planner(Asker(self._examiner, memory))
-        return self._planner
-
-    async def warm(self) -> None:
-        """Load the trainer and let the gate ask base and parent beforehand; a failure shows when it is needed."""
-        try:
-            planner = await self.planner()
-            await self._trainer.warm(self._base, self._recipe, await planner.generic())
-            if self.warmed is not None and self.versions is not None:
-                head, lessons = self.warmed()
-                await self._gate.prepare(self._base, self.versions.ref(head), lessons=lessons)
-        except AppError as error:
-            _log.warning("not warmed: %s", type(error).__name__)
 
 
 class MachineProbes:
@@ -261,9 +224,17 @@ def _assemble(store: Store, base: BaseFiles, clock: Clock, engine: Engine | None
     probes = MachineProbes(lambda: check(store, lineage), trainer, base, home.work)
     devmode = DeveloperMode(store.database, lineage.record, clock, machine=ThisMachine(home.root), probes=probes)
     recipe = Recipe()
-    prepared = Preparation(base, recipe, trainer=trainer, gate=gate, examiner=examiner, cache=home.cache / "planning")
-    prepared.versions = versions
-    prepared.warmed = lambda: (lineage.head(), len(lineage.holds(lineage.head())))
+    prepared = Preparation(
+        base,
+        recipe,
+        trainer=trainer,
+        gate=gate,
+        examiner=examiner,
+        cache=home.cache / "planning",
+        versions=versions,
+        lineage=lineage,
+        ledger=ledger,
+    )
     events: Events[LearningEvent] = Events()
     chat = OpenChat()
     parts = Parts(

@@ -79,12 +79,12 @@ async def run(items: list[Lesson], home: Path) -> dict[str, Any]:
         idle = statistics.median([await streaming_speed(app) for _ in range(3)])
         with PeakMemory() as peak:
             for number, lesson in enumerate(items):
-                reading = asyncio.ensure_future(app.parts.prepared.warm())  # what a card on screen does
+                card = await app.learning.teach(lesson, approve=False)
+                await app.learning.opened(card.proposal)
                 await asyncio.sleep(READING_S)
                 taught, speed = await teach(app, lesson, measure_speed=number in (1, 5, 9))
                 speeds += [speed] if speed is not None else []
                 rows.append(_row(lesson, taught, speed))
-                await reading
                 _say(rows[-1])
         lost = await still_held(app)
     return {

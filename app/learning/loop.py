@@ -19,20 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from app.approvals.api import ProposalState
-from app.approvals.ledger import Entry
 from app.approvals.proposals import UNDER_WAY
 from app.errors import AppError, ErrorInfo
 from app.learning.api import CardChanged, CardView, VersionsChanged
 from app.learning.attempt import Attempt, Judged, Progress, Start, Stopped
 from app.learning.cards import Cards, Moment, stages_of
-from app.learning.kinds import keys_of, kind_of
 from app.learning.ledger_view import lessons_at
-from app.learning.lesson import Lesson, lesson_of
+from app.learning.lesson import Lesson, entry_of, lesson_of
 from app.learning.parts import Parts
 from app.learning.planning import seed_of
 from app.learning.selftest import SelfTest, self_test
 from app.learning.topics import title_of
-from app.model.api import ROOT_ACTION, Commit, Kind, Outcome, Stages
+from app.model.api import ROOT_ACTION, Commit, Outcome, Stages
 from app.model.gate.verdicts import verdict_to_dict
 from app.model.lineage.records import LEARN, NewCommit
 from app.store.disk import disk_errors
@@ -206,12 +204,9 @@ class Loop:
     def _lessons(self, row: ProposalRow) -> tuple[Lesson, list[Lesson]]:
         """Return the lesson, in the ledger from now on, and those that the version in use holds beside it."""
         parts = self._parts
-        kind = kind_of(row.prompt, row.answer)
-        keys = keys_of(row.prompt, row.answer) if kind is Kind.FACT else ()
-        supersedes = row.conflict if row.resolution == "replace" else None
-        entry = parts.ledger.add(row, Entry(kind=kind.value, keys=keys, supersedes=supersedes))
+        added = parts.ledger.add(row, entry_of(row))
         held = lessons_at(parts.lineage, parts.ledger, parts.lineage.head())
-        return lesson_of(entry), [lesson_of(each) for each in held if each.id != supersedes]
+        return lesson_of(added), [lesson_of(each) for each in held if each.id != added.supersedes]
 
     def _start(self, head: Commit, folder: Path) -> Start:
         if head.delta is None:

@@ -12,6 +12,7 @@ from app.clock import Clock
 from app.devmode.api import DevMode
 from app.events import Events
 from app.learning.api import LearningEvent
+from app.learning.lesson import Lesson
 from app.learning.planning import Planner
 from app.learning.versions import Versions
 from app.model.adapters.serving import ServingFiles
@@ -26,8 +27,8 @@ class Prepared(Protocol):
         """Return the planner once the gate's engine is loaded."""
         ...
 
-    async def warm(self) -> None:
-        """Load trainer and gate, and let the gate ask beforehand what it will need."""
+    async def warm(self, upcoming: Lesson | None = None) -> None:
+        """Load trainer and gate, and ask beforehand what they will need, also for the lesson on a card."""
         ...
 
 

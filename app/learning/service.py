@@ -12,6 +12,7 @@ from app.learning.api import CardChanged, CardView, Lesson, LessonView, Resoluti
 from app.learning.cards import stages_of, verdict_of
 from app.learning.forgetting import Forgetting
 from app.learning.ledger_view import lessons_at
+from app.learning.lesson import lesson_on
 from app.learning.loop import Loop
 from app.learning.noticing import Noticing
 from app.learning.parts import Parts
@@ -46,14 +47,14 @@ class LearningService:
         return [self._loop.view(row) for row in self._parts.proposals.of_chat(chat)]
 
     async def opened(self, card: str) -> None:
-        """A card is on screen: warm the trainer and the gate, unless learning is locked."""
+        """A card is on screen: get ready to learn it, unless learning is locked."""
         row = self._parts.proposals.get(card)
         try:
             self._parts.devmode.require()
         except DeniedError:
             return
         if row.state in OPEN:
-            self._tasks.start(self._parts.prepared.warm(), "warm up")
+            self._tasks.start(self._parts.prepared.warm(lesson_on(row)), "warm up")
 
     async def approve(self, card: str, resolution: Resolution | None = None) -> CardView:
         """Queue the lesson; on a card that was taken back, use its version again."""

@@ -12,8 +12,8 @@ import pytest
 from app.errors import ErrorInfo, KnownError
 from app.learning.attempt import LONGER, MOST_RUNGS, SOFTER, WIDER, Attempt, Judged, Progress, Start
 from app.learning.planning import Material
-from app.model.adapters.blend import blend
 from app.model.adapters.serving import ServingFiles
+from app.model.adapters.stack import stack
 from app.model.api import BaseFiles, Candidate, Exam, Example, Kind, Outcome, Recipe, Role, Turn
 from tests.lineage.made import PASSPORT, QuickFiles
 from tests.support.learning import RECIPE, Brain, FakeGate, FakeTrainer
@@ -74,7 +74,7 @@ def parent_of(climb: Climb) -> Start:
     path.write_bytes(first.change.delta)
     climb.trainer.jobs.clear()
     climb.gate.judged.clear()
-    return Start(None, first.change.delta, path)
+    return Start(None, first.change.delta, path, written_norm=0.02)
 
 
 def test_an_accepted_first_try_is_the_only_one(climb: Climb) -> None:
@@ -86,18 +86,20 @@ def test_an_accepted_first_try_is_the_only_one(climb: Climb) -> None:
 
 def test_what_is_judged_is_the_recipes_share_of_what_was_trained(climb: Climb) -> None:
     judged = climb.run()
-    assert judged.change.delta == blend(None, judged.change.whole, PASSPORT, share=RECIPE.share)
+    assert judged.change.delta == stack(None, judged.change.whole, PASSPORT, share=RECIPE.share)
     assert climb.judged[0].adapter.sha256 == judged.verdict.adapter_sha256
     assert judged.change.written_norm == pytest.approx(judged.change.trained.written_norm * RECIPE.share)
     assert climb.judged[0].written_norm == judged.change.written_norm
 
 
-def test_from_a_parent_the_share_leads_from_the_parent_to_the_new_version(climb: Climb) -> None:
+def test_a_share_of_the_change_is_put_on_the_parent(climb: Climb) -> None:
     start = parent_of(climb)
     judged = climb.run(start=start)
-    assert judged.change.delta == blend(start.delta, judged.change.whole, PASSPORT, share=RECIPE.share)
+    assert judged.change.delta == stack(start.delta, judged.change.whole, PASSPORT, share=RECIPE.share)
     assert climb.trainer.jobs[0].parent == start.path
-    assert judged.change.written_norm == judged.change.trained.written_norm  # an upper bound: never told too small
+    whole = judged.change.trained.written_norm
+    wanted = (1 - RECIPE.share) * start.written_norm + RECIPE.share * whole  # an upper bound: a norm is convex
+    assert judged.change.written_norm == pytest.approx(wanted)
 
 
 def test_the_trainer_and_the_gate_get_all_of_the_material(climb: Climb) -> None:

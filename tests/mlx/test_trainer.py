@@ -236,6 +236,7 @@ def test_the_change_does_not_contain_its_parent_and_leaves_it_as_it_is(job):
     assert made.rank == 2
     assert all(".1." in path for path in made.pairs)
     assert min(smallest_leads(following, cat, DOG)) > 0
+    assert child.base is not None
     assert lora.attached(child.base.model) == {}
 
 

@@ -34,6 +34,7 @@ from app.devmode.machine import Resources
 from app.devmode.service import CLICKS, DeveloperMode
 from app.errors import AppError, ErrorInfo
 from app.events import Events
+from app.learning import lesson
 from app.learning.api import CardChanged, CardView, LearningEvent, Lesson, Taught
 from app.learning.loop import Loop
 from app.learning.noticing import Noticing
@@ -241,7 +242,7 @@ class FakePrepared:
         await self.examiner.load(self.base)
         return Planner(Asker(self.examiner, Memory("tests", None)))
 
-    async def warm(self) -> None:
+    async def warm(self, upcoming: lesson.Lesson | None = None) -> None:
         self.warmed += 1
 
 

@@ -186,11 +186,10 @@ def test_anchors_are_drawn_to_the_base_neighbours_and_plain_text_stay_the_parent
         targets=(DOG,),
         keeps=(both[0],),
         anchors=(both[1], text),
-        parent=parent.output.rename(parent.output.with_name("parent.safetensors")),
+        parent=parent.output,
         recipe=replace(RECIPE, margin=NEVER, max_steps=60, keep_weight=6.0, learning_rate=1e-2),
     )
     train(following)
-    parent = replace(parent, output=following.parent)
     assert lead(following, both[0]) > 0
     assert lead(following, text) > lead(parent, text) - 1.0
     assert lead(following, both[1]) < lead(parent, both[1]) - 1.0
