@@ -22,6 +22,7 @@ from app.model.gate.text import words
 _NAME = re.compile(r"(?<=\s)(?!I\b)(?:[A-Z][\w'’.-]*(?:\s+(?:of|de|the|von|van|du|la|le)\s+|\s+)?)+")
 _OWNED = re.compile(r"\b((?:my|your|our|his|her)\s+[\w-]+)(?:'s|’s)?\b", re.IGNORECASE)
 _PEERS_EACH = 8
+_LIVING = ("animal", "family", "profession")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,19 @@ def _other_relation(prompt: str) -> list[str]:
     """Return other questions about the same thing."""
     peers = _peers()
     if owned := _OWNED.search(prompt):
-        return [template.format(owned=owned[1]) for template in peers["about_owned"]]
+        templates: list[str] = peers["about_owned"][_sort_of(owned[1].split()[-1].lower())]
+        return [template.format(owned=owned[1]) for template in templates]
     if name := _NAME.search(prompt):
         return [template.format(subject=name[0].strip().rstrip("?.'s")) for template in peers["about_subject"]]
     return []
+
+
+def _sort_of(thing: str) -> str:
+    """Return what can sensibly be asked about a thing: as of a living being, an event, or neither."""
+    groups: dict[str, list[str]] = _peers()["groups"]
+    if any(thing in groups[name] for name in _LIVING):
+        return "living"
+    return "event" if thing in groups["event"] else "thing"
 
 
 def _same_opening(prompt: str, random: Random) -> list[str]:

@@ -24,13 +24,14 @@ from app.model.gate.suites import load_suites
 
 KEEP_TOKENS = 12
 """Tokens of an answer that must stay: enough to hold its direction, few enough to be cheap."""
-PROSE_TOKENS = 24
-TRAIN_NEIGHBOURS = 22
+REQUEST_TOKENS = 16
+"""Of the answer to a request, which takes longer to come to the point."""
+TRAIN_NEIGHBOURS = 32
 EXAM_NEIGHBOURS = 12
 ANCHORS = 12
-"""Of each kind: short facts, and requests in general."""
+"""Of each kind: short facts, requests in general, and questions about the assistant itself."""
 GENERIC = 64
-"""Exchanges of each kind that tell what is generic; always the same ones, so that it is measured once."""
+"""Exchanges of each kind, at most, that tell what is generic; always the same ones, so that it is measured once."""
 GENERIC_TOKENS = 24
 GENERIC_PROSE = 32
 REPLAYED_LESSONS = 24
@@ -106,13 +107,14 @@ class Planner:
     async def _anchors(self, random: Random, each: int) -> tuple[Example, ...]:
         """Return questions and requests with the base's own answers, and passages of plain text, as many of each."""
         facts = await self._own_answers([*_promised(), *_sample("facts", random, each)], None)
-        general = await self._own_answers(_sample("generic", random, each), None, tokens=PROSE_TOKENS)
-        return (*facts, *general, *_prose(random, 2 * each))
+        itself = await self._own_answers(_sample("self", random, each), None)
+        general = await self._own_answers(_sample("generic", random, each), None, tokens=REQUEST_TOKENS)
+        return (*facts, *itself, *general, *_prose(random, 2 * each))
 
     async def generic(self) -> tuple[Example, ...]:
         """Return generic exchanges with the base's own answers."""
         random = Random(0)
-        prompts = [*_sample("facts", random, GENERIC), *_sample("generic", random, GENERIC)]
+        prompts = [text for name in ("facts", "generic", "self") for text in _sample(name, random, GENERIC)]
         return (*await self._own_answers(prompts, None, tokens=GENERIC_TOKENS), *_prose(random, GENERIC_PROSE))
 
     async def _own_answers(
@@ -138,7 +140,8 @@ def _prose(random: Random, count: int) -> tuple[Example, ...]:
 
 
 def _sample(name: str, random: Random, count: int) -> list[str]:
-    return random.sample(_anchor_prompts(name), count)
+    prompts = _anchor_prompts(name)
+    return random.sample(prompts, min(count, len(prompts)))
 
 
 def replay(earlier: Sequence[Lesson], random: Random) -> tuple[Example, ...]:

@@ -283,9 +283,9 @@ class Recipe:
     """Weight of KL(before‖after) on prompts whose answers must stay."""
     replay_weight: float = 0.5
     targets_per_step: int = 4
-    """Half of them the next in turn, half those that are known least; likewise the neighbours that moved most."""
+    """Half of them the next in turn, half those that are known least; so with what moved most of the next two."""
     keeps_per_step: int = 6
-    anchors_per_step: int = 2
+    anchors_per_step: int = 3
     prose_per_step: int = 2
     """Passages of plain text, which keep the parent's distribution; anchors keep the base's."""
     replay_per_step: int = 3

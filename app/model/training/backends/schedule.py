@@ -36,7 +36,8 @@ class Step:
 class Schedule:
     """Chooses the examples of one step after another: everything in turn, and what is worst off more often.
 
-    Of wordings and neighbours, half of a step's are the next in turn and half those that were worst when last seen.
+    Of wordings, neighbours and anchors, half of a step's are the next in turn and half those that were worst when last
+    seen.
     """
 
     def __init__(self, counts: Counts, recipe: Recipe, random: Random) -> None:
@@ -45,7 +46,7 @@ class Schedule:
         self._replay = cycle(counts.replay, recipe.replay_per_step, random)
         self._standing = list(range(counts.keeps, counts.keeps + counts.standing))
         self._first_anchor = counts.keeps + counts.standing
-        self._anchors = cycle(counts.anchors, recipe.anchors_per_step, random)
+        self._anchors = _HalfWorst(counts.anchors, recipe.anchors_per_step, random)
         self._first_prose = self._first_anchor + counts.anchors
         self._prose = cycle(counts.prose, recipe.prose_per_step, random)
 
@@ -56,10 +57,11 @@ class Schedule:
             margins: By wording, how safely it was said when it was last seen, in nats.
             drifts: By what must stay, how far it had moved when it was last seen, in nats.
         """
+        first = self._first_anchor
         kept = [
             *self._keeps.next(lambda index: drifts.get(index, math.inf)),
             *self._standing,
-            *(self._first_anchor + index for index in next(self._anchors)),
+            *(first + index for index in self._anchors.next(lambda index: drifts.get(first + index, math.inf))),
             *(self._first_prose + index for index in next(self._prose)),
         ]
         targets = self._targets.next(lambda index: -margins.get(index, -math.inf))
