@@ -136,8 +136,9 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 def _say(row: dict[str, Any]) -> None:
     seconds = " ".join(f"{name} {value:6.2f}" for name, value in row["seconds"].items())
+    tries = f"rungs {row['rungs']} steps {row['steps']}"
     print(
-        f"{row['state']:9} {seconds}  rungs {row['rungs']} steps {row['steps']}  {row['prompt'][:40]} {row['failing'] or ''}",
+        f"{row['state']:9} {seconds}  {tries}  {row['prompt'][:40]} {row['failing'] or ''}",
         file=sys.stderr,
         flush=True,
     )

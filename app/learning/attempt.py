@@ -3,8 +3,9 @@
 Rungs, each judged by the same gate, at most three in all:
 
 1. the base's recipe, at the share of the change that the recipe names;
-2. if the lesson was not learned well enough: the whole change, and after that longer training with a wider margin;
-3. if something else changed too much: less of the change.
+2. if the lesson was not learned well enough: the whole change; if something else changed too much: less of it;
+3. another training: longer and with a wider margin if it was not learned, slower and with more near questions a step if
+   it spoilt something.
 
 A rung that is accepted ends the climb; otherwise the verdict with the fewest objections stands.
 """
@@ -132,7 +133,7 @@ class Attempt:
         """
         tried: list[Judged] = []
         for rung in range(1, MOST_RUNGS + 1):
-            change = await self._rung(rung, tried[-1] if tried else None, material, start, recipe)
+            change = await self._rung(rung, tried, material, start, recipe)
             if change is None:
                 break
             candidate = self._candidate(change, material.examined, exam, start, limit=limit)
@@ -140,24 +141,25 @@ class Attempt:
             tried.append(Judged(change, verdict, rung, self._train_seconds, self._gate_seconds))
             if verdict.outcome is Outcome.ACCEPT:
                 return tried[-1]
-        best = min(tried, key=lambda judged: len(_failing(judged.verdict)))
+        best = min(tried, key=lambda judged: _shortcomings(judged.verdict))
         return replace(best, rungs=len(tried), train_seconds=self._train_seconds, gate_seconds=self._gate_seconds)
 
     async def _rung(
-        self, rung: int, before: Judged | None, material: Material, start: Start, recipe: Recipe
+        self, rung: int, tried: list[Judged], material: Material, start: Start, recipe: Recipe
     ) -> Change | None:
         """Return the change of a rung, or None if none can help."""
-        if before is None:
+        if not tried:
             return await self._train(rung, material, start, recipe)
-        change = before.change
-        failing = _failing(before.verdict)
-        if failing & _LEARNED:
-            if change.share < 1.0:
-                return self._at(change, start, 1.0)
-            if change.recipe == recipe:
-                return await self._train(rung, material, start, _longer(recipe))
+        change, failing = tried[-1].change, _failing(tried[-1].verdict)
+        first = len(tried) == 1
+        if first and failing & _LEARNED and change.share < 1.0:
+            return self._at(change, start, 1.0)
+        if first and not failing & _LEARNED:
+            return self._at(change, start, change.share * SOFTER)
+        if change.recipe != recipe:
             return None
-        return self._at(change, start, change.share * SOFTER)
+        spoilt = any(_failing(judged.verdict) - _LEARNED for judged in tried)
+        return await self._train(rung, material, start, _gentler(recipe) if spoilt else _longer(recipe))
 
     def _at(self, change: Change, start: Start, share: float) -> Change:
         delta = stack(start.delta, change.whole, self._base.passport, share=share)
@@ -229,6 +231,24 @@ class Attempt:
 
 def _failing(verdict: Verdict) -> set[str]:
     return {check.rule for check in verdict.checks if check.outcome is not Outcome.ACCEPT}
+
+
+def _shortcomings(verdict: Verdict) -> tuple[bool, int]:
+    """Order verdicts, the best first. Where the lesson is not shown, nothing else was asked."""
+    failing = _failing(verdict)
+    return bool(failing & _LEARNED), len(failing)
+
+
+def _gentler(recipe: Recipe) -> Recipe:
+    """Return the recipe for a lesson that spoils what lies near: slower, with more of it in every step."""
+    return replace(
+        recipe,
+        learning_rate=recipe.learning_rate / LONGER,
+        max_steps=int(recipe.max_steps * LONGER),
+        min_steps=int(recipe.min_steps * LONGER),
+        keeps_per_step=int(recipe.keeps_per_step * WIDER),
+        drift=recipe.drift / WIDER,
+    )
 
 
 def _longer(recipe: Recipe) -> Recipe:

@@ -28,6 +28,8 @@ from app.store.disk import disk_errors
 from app.store.tables import LessonRow
 
 STEPS_PER_LESSON = 10
+MOST_RANK = 64
+"""Of the change that holds a whole ledger."""
 
 _STAYS = "The version before is in use again, with the lesson."
 
@@ -178,9 +180,12 @@ class Forgetting:
 
 
 def whole_ledger(recipe: Recipe, lessons: int) -> Recipe:
-    """Return the recipe for learning many lessons at once from the base: more of everything in a step."""
+    """Return the recipe for learning many lessons at once from the base: more of everything."""
+    rank = min(MOST_RANK, recipe.rank * lessons)
     return replace(
         recipe,
+        rank=rank,
+        alpha=recipe.alpha / recipe.rank * rank,
         max_steps=max(recipe.max_steps, STEPS_PER_LESSON * lessons),
         min_steps=max(recipe.min_steps, STEPS_PER_LESSON * lessons // 2),
         targets_per_step=2 * recipe.targets_per_step,

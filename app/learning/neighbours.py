@@ -20,8 +20,11 @@ from app.model.gate.suites import load_suites
 from app.model.gate.text import words
 
 _NAME = re.compile(r"(?<=\s)(?!I\b)(?:[A-Z][\w'’.-]*(?:\s+(?:of|de|the|von|van|du|la|le)\s+|\s+)?)+")
-_OWNED = re.compile(r"\b((?:my|your|our|his|her)\s+[\w-]+)(?:'s|’s)?\b", re.IGNORECASE)
-_PEERS_EACH = 8
+_OWNED = re.compile(
+    r"\b((?:my|your|our|his|her)\s+(?:(?:two|three|four|five|six|seven)\s+)?[\w-]+)(?:'s|’s)?\b", re.IGNORECASE
+)
+_POSSESSIVE = re.compile(r"['’]s$")
+_PEERS_EACH = 14
 _LIVING = ("animal", "family", "profession")
 
 
@@ -67,15 +70,16 @@ def _other_subject(prompt: str, random: Random) -> list[list[str]]:
     """Return the same question with each of its words replaced by that word's peers, or a name by other names."""
     groups: dict[str, list[str]] = _peers()["groups"]
     found: list[list[str]] = []
+    # A first word asks or tells: the "name" of "Name three fruits." is no thing with peers.
+    first, space, rest = prompt.partition(" ")
     for group, peers in groups.items():
         for word in sorted(peers, key=len, reverse=True):
             pattern = _word(word)
-            # A first word asks or tells: the "name" of "Name three fruits." is no thing with peers.
-            if group == "owner" or not pattern.search(prompt[1:]):
+            if group == "owner" or not pattern.search(rest):
                 continue
             others = [peer for peer in peers if peer.lower() != word.lower()]
             random.shuffle(others)
-            found.append([prompt[0] + pattern.sub(peer, prompt[1:], count=1) for peer in others[:_PEERS_EACH]])
+            found.append([first + space + pattern.sub(peer, rest, count=1) for peer in others[:_PEERS_EACH]])
             break
     name = _NAME.search(prompt)
     if name and not any(name[0].strip() in words for words in groups.values()):
@@ -99,7 +103,8 @@ def _other_relation(prompt: str) -> list[str]:
         templates: list[str] = peers["about_owned"][_sort_of(owned[1].split()[-1].lower())]
         return [template.format(owned=owned[1]) for template in templates]
     if name := _NAME.search(prompt):
-        return [template.format(subject=name[0].strip().rstrip("?.'s")) for template in peers["about_subject"]]
+        subject = _POSSESSIVE.sub("", name[0].strip().rstrip("?.!"))
+        return [template.format(subject=subject) for template in peers["about_subject"]]
     return []
 
 

@@ -26,7 +26,7 @@ KEEP_TOKENS = 12
 """Tokens of an answer that must stay: enough to hold its direction, few enough to be cheap."""
 REQUEST_TOKENS = 16
 """Of the answer to a request, which takes longer to come to the point."""
-TRAIN_NEIGHBOURS = 32
+TRAIN_NEIGHBOURS = 40
 EXAM_NEIGHBOURS = 12
 ANCHORS = 12
 """Of each kind: short facts, requests in general, and questions about the assistant itself."""

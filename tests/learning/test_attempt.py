@@ -143,6 +143,28 @@ def test_too_much_changed_takes_less_of_the_same_change(climb: Climb, rule: str)
     assert judged.change.share == pytest.approx(RECIPE.share * SOFTER)
 
 
+def test_still_too_much_changed_trains_slower_with_more_near_questions(climb: Climb) -> None:
+    judged = climb.run(("locality",), ("locality",), ())
+    assert (judged.rungs, len(climb.trainer.jobs)) == (3, 2)
+    first, second = (job.recipe for job in climb.trainer.jobs)
+    assert second.learning_rate == first.learning_rate / LONGER
+    assert second.keeps_per_step == first.keeps_per_step * WIDER
+    assert second.drift < first.drift
+    assert (judged.change.recipe, judged.change.share) == (second, RECIPE.share)
+
+
+@pytest.mark.parametrize("tries", [("efficacy", "locality"), ("locality", "efficacy")])
+def test_what_is_either_not_learned_or_spoils_something_is_trained_slower(climb: Climb, tries: tuple[str, str]) -> None:
+    climb.run(*((rule,) for rule in tries), ())
+    first, second = (job.recipe for job in climb.trainer.jobs)
+    assert second.learning_rate < first.learning_rate
+
+
+def test_a_try_that_was_not_learned_is_not_the_best_for_having_been_asked_less(climb: Climb) -> None:
+    judged = climb.run(("locality", "safety"), ("efficacy",), ("efficacy",))
+    assert judged.verdict.adapter_sha256 == climb.judged[0].adapter.sha256
+
+
 def test_too_little_and_too_much_at_once_first_tries_to_learn_it(climb: Climb) -> None:
     assert climb.run(("efficacy", "locality"), ()).change.share == 1.0
 

@@ -88,9 +88,16 @@ FEW = replace(
 )
 
 
+def test_the_first_step_holds_nothing_since_nothing_has_moved() -> None:
+    schedule = Schedule(COUNTS, FEW, Random(1))
+    first, second = schedule.next({}, {}), schedule.next({}, {})
+    assert (len(first.targets), first.kept) == (4, [])
+    assert second.kept
+
+
 def test_standing_anchors_are_part_of_every_step_and_the_others_take_turns() -> None:
     schedule = Schedule(COUNTS, FEW, Random(1))
-    steps = [schedule.next({}, {}) for _ in range(8)]
+    steps = [schedule.next({}, {}) for _ in range(9)][1:]
     standing = {6, 7}  # behind the neighbours
     assert all(standing <= set(step.kept) for step in steps)
     assert all(len(step.kept) == len(set(step.kept)) == 4 + 2 + 2 + 1 for step in steps)
@@ -109,7 +116,7 @@ def test_the_weakest_wordings_come_beside_those_whose_turn_it_is() -> None:
 def test_the_neighbours_that_moved_most_come_beside_those_whose_turn_it_is() -> None:
     schedule = Schedule(COUNTS, FEW, Random(1))
     drifts = dict.fromkeys(range(21), 0.01) | {1: 0.4, 5: 0.3, 12: 9.0}
-    steps = [schedule.next({}, drifts) for _ in range(12)]
+    steps = [schedule.next({}, drifts) for _ in range(13)][1:]
     assert all({1, 5} <= set(step.kept) for step in steps)
     assert {index for step in steps for index in step.kept if index < 6} == set(range(6))
 

@@ -49,23 +49,28 @@ class Schedule:
         self._anchors = _HalfWorst(counts.anchors, recipe.anchors_per_step, random)
         self._first_prose = self._first_anchor + counts.anchors
         self._prose = cycle(counts.prose, recipe.prose_per_step, random)
+        self._begun = False
 
     def next(self, margins: Mapping[int, float], drifts: Mapping[int, float]) -> Step:
-        """Return the next step.
+        """Return the next step. Before the first one nothing has moved, so nothing is held in it.
 
         Args:
             margins: By wording, how safely it was said when it was last seen, in nats.
             drifts: By what must stay, how far it had moved when it was last seen, in nats.
         """
+        targets = self._targets.next(lambda index: -margins.get(index, -math.inf))
+        kept = self._held(drifts) if self._begun else []
+        self._begun = True
+        return Step(targets, kept, next(self._replay))
+
+    def _held(self, drifts: Mapping[int, float]) -> list[int]:
         first = self._first_anchor
-        kept = [
+        return [
             *self._keeps.next(lambda index: drifts.get(index, math.inf)),
             *self._standing,
             *(first + index for index in self._anchors.next(lambda index: drifts.get(first + index, math.inf))),
             *(self._first_prose + index for index in next(self._prose)),
         ]
-        targets = self._targets.next(lambda index: -margins.get(index, -math.inf))
-        return Step(targets, kept, next(self._replay))
 
 
 class _HalfWorst:
