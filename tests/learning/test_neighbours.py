@@ -108,3 +108,39 @@ def test_near_questions_are_near_in_several_ways() -> None:
         assert any(text.startswith("What is my ") and "dog's name" not in text for text in half)  # another subject
         assert any("my dog" in text and "name" not in text for text in half)  # something else about it
         assert any("dog" not in text and "my" not in text for text in half)  # something else altogether
+
+
+@pytest.mark.parametrize("lesson", ["When is my birthday?", "Where does the goat sleep?", "What car do I drive?"])
+def test_no_thing_is_found_inside_another_word(lesson: str) -> None:
+    """There is a hen in "When", an owl in "bowl" and so on; none of them is asked about."""
+    train, examine = of(lesson, train=1000, examine=1000)
+    first, _, rest = lesson.partition(" ")
+    assert {text.partition(" ")[0] for text in (*train, *examine) if text.endswith(rest)} <= {first}
+
+
+def test_a_name_keeps_its_last_letters() -> None:
+    train, examine = of("What is the name of the publisher of Silversands?", train=1000, examine=1000)
+    named = [text for text in (*train, *examine) if "Silversand" in text]
+    assert named
+    assert all("Silversands" in text for text in named)
+    assert "Where is Anna?" in of("What is Anna's job?", train=1000)[0]
+
+
+def test_how_many_there_are_belongs_to_the_thing() -> None:
+    train, examine = of("Name my two cats.", train=1000, examine=1000)
+    assert not [text for text in (*train, *examine) if "my two " in text and "my two cats" not in text]
+
+
+@pytest.mark.parametrize(
+    ("lesson", "fitting", "unfitting"),
+    [
+        ("When is my birthday?", "my birthday last", "colour is my birthday"),
+        ("Who is my dentist?", "Is my dentist happy?", "celebrate my dentist"),
+        ("Where is my car?", "What colour is my car?", "Is my car happy?"),
+    ],
+)
+def test_what_is_asked_about_a_thing_fits_its_sort(lesson: str, fitting: str, unfitting: str) -> None:
+    train, examine = of(lesson, train=1000, examine=1000)
+    both = " ".join((*train, *examine))
+    assert fitting in both
+    assert unfitting not in both
