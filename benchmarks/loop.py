@@ -168,8 +168,24 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Run and print."""
+def missed(report: dict[str, Any]) -> list[str]:
+    """Return the targets that the run did not reach, in words."""
+    lessons = report["lessons"]
+    least = len(lessons) - max(1, len(lessons) // 20)
+    speed = report["tokens_per_second_while_training"]
+    found = {
+        "the first lesson was not learned": lessons[0]["state"] != "proven",
+        f"fewer than {least} lessons are held at the end": report["held_at_the_end"] < least,
+        "the median takes too long": report["seconds"]["total"]["median"] > MEDIAN_TARGET_S,
+        "too much memory": report["peak_memory_bytes"] > MEMORY_TARGET_BYTES,
+        "a conversation streams too slowly": speed is not None
+        and speed < SPEED_TARGET * report["idle_tokens_per_second"],
+    }
+    return [words for words, is_missed in found.items() if is_missed]
+
+
+def main() -> int:
+    """Run and print; return 1 if a target was missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=Path, default=LESSONS)
     parser.add_argument("--count", type=int, default=21)
@@ -180,7 +196,10 @@ def main() -> None:
         report = asyncio.run(run(items, options.home or Path(folder) / "home"))
     print(json.dumps(report, indent=1, ensure_ascii=False))
     print(table(report))
+    for words in missed(report):
+        print(f"Missed: {words}.")
+    return int(bool(missed(report)))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -20,7 +20,7 @@ from typing import Any
 
 from app.approvals.api import ProposalState
 from app.approvals.proposals import UNDER_WAY
-from app.errors import AppError, ErrorInfo
+from app.errors import AppError, BugError, ErrorInfo
 from app.learning.api import CardChanged, CardView, VersionsChanged
 from app.learning.attempt import Attempt, Judged, Progress, Start, Stopped
 from app.learning.cards import Cards, Moment, stages_of
@@ -150,6 +150,9 @@ class Loop:
                 self._move(proposal, _S.CANCELLED)
         except AppError as error:
             await self._fail(proposal, error)
+        except Exception as error:  # the boundary of a lesson: a fault of ours must not leave it under way for ever
+            await self._fail(proposal, BugError("learn this", type(error).__name__, "The log says where it happened."))
+            raise
 
     async def _fail(self, proposal: str, error: AppError) -> None:
         """Store why a lesson ended; a version that was made of it does not stay in use without its checks."""

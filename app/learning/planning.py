@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -26,14 +27,13 @@ KEEP_TOKENS = 12
 """Tokens of an answer that must stay: enough to hold its direction, few enough to be cheap."""
 REQUEST_TOKENS = 16
 """Of the answer to a request, which takes longer to come to the point."""
-TRAIN_NEIGHBOURS = 40
+TRAIN_NEIGHBOURS = 36
 EXAM_NEIGHBOURS = 12
+GENERAL = {"facts": 64, "self": 36, "generic": 64}
+"""How many exchanges of each kind are at hand; always the same ones, so that a base is asked for them once."""
+PASSAGES = 48
 ANCHORS = 12
-"""Of each kind: short facts, requests in general, and questions about the assistant itself."""
-GENERIC = 64
-"""Exchanges of each kind, at most, that tell what is generic; always the same ones, so that it is measured once."""
-GENERIC_TOKENS = 24
-GENERIC_PROSE = 32
+"""Of each kind in one lesson; twice as many passages of plain text."""
 REPLAYED_LESSONS = 24
 WORDINGS_PER_REPLAY = 2
 
@@ -105,17 +105,21 @@ class Planner:
         )
 
     async def _anchors(self, random: Random, each: int) -> tuple[Example, ...]:
-        """Return questions and requests with the base's own answers, and passages of plain text, as many of each."""
-        facts = await self._own_answers([*_promised(), *_sample("facts", random, each)], None)
-        itself = await self._own_answers(_sample("self", random, each), None)
-        general = await self._own_answers(_sample("generic", random, each), None, tokens=REQUEST_TOKENS)
-        return (*facts, *itself, *general, *_prose(random, 2 * each))
+        """Return exchanges with the base's own answers, and passages of plain text: those in every step first."""
+        promised = await self._own_answers(_promised(), None)
+        general = [random.sample(pool, each) for pool in await self._general()]
+        return (*promised, *chain.from_iterable(general), *random.sample(_passages(), 2 * each))
 
     async def generic(self) -> tuple[Example, ...]:
-        """Return generic exchanges with the base's own answers."""
-        random = Random(0)
-        prompts = [text for name in ("facts", "generic", "self") for text in _sample(name, random, GENERIC)]
-        return (*await self._own_answers(prompts, None, tokens=GENERIC_TOKENS), *_prose(random, GENERIC_PROSE))
+        """Return generic exchanges with the base's own answers, and passages of plain text."""
+        return (*chain.from_iterable(await self._general()), *_passages())
+
+    async def _general(self) -> list[tuple[Example, ...]]:
+        """Return the exchanges at hand, by kind."""
+        return [
+            await self._own_answers(_at_hand(name), None, tokens=REQUEST_TOKENS if name == "generic" else KEEP_TOKENS)
+            for name in GENERAL
+        ]
 
     async def _own_answers(
         self, prompts: Sequence[str], version: AdapterRef | None, *, tokens: int = KEEP_TOKENS
@@ -135,13 +139,14 @@ def _promised() -> tuple[str, ...]:
     return tuple(probe.prompt for probe in load_suites().known if probe.always)
 
 
-def _prose(random: Random, count: int) -> tuple[Example, ...]:
-    return tuple(Example((), text) for text in _sample("prose", random, count))
+@cache
+def _at_hand(name: str) -> tuple[str, ...]:
+    return tuple(Random(0).sample(_anchor_prompts(name), GENERAL[name]))
 
 
-def _sample(name: str, random: Random, count: int) -> list[str]:
-    prompts = _anchor_prompts(name)
-    return random.sample(prompts, min(count, len(prompts)))
+@cache
+def _passages() -> tuple[Example, ...]:
+    return tuple(Example((), text) for text in Random(0).sample(_anchor_prompts("prose"), PASSAGES))
 
 
 def replay(earlier: Sequence[Lesson], random: Random) -> tuple[Example, ...]:

@@ -9,6 +9,7 @@ import pytest
 from app.approvals.api import ProposalState
 from app.errors import AppError, BugError, ErrorInfo, KnownError, VerificationError
 from app.learning.api import VersionsChanged
+from app.learning.planning import Planner
 from app.model.api import AdapterRef, Done, Outcome, Piece, Role, Sampling, Turn
 from tests.support.learning import CAT, DOG, Desk, FakeTrainer, World
 
@@ -375,5 +376,24 @@ def test_an_engine_that_dies_after_the_commit_leaves_the_version_before_in_use(w
         assert desk.head.id == first.commit
         assert desk.active == desk.head.delta
         assert [lesson.active for lesson in await desk.learning.lessons()] == [True, False]
+
+    world.play(story)
+
+
+def test_a_fault_of_our_own_ends_the_lesson_and_not_the_loop(world: World) -> None:
+    async def story(desk: Desk) -> None:
+        async def broken() -> Planner:
+            raise ZeroDivisionError
+
+        planner, desk.prepared.planner = desk.prepared.planner, broken  # type: ignore[method-assign]
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
+        failed = await desk.teach(*DOG)
+        assert failed.state is ProposalState.FAILED
+        assert failed.error is not None
+        assert failed.error.kind == "BugError"
+        assert [type(fault) for fault in faults] == [ZeroDivisionError]
+        desk.prepared.planner = planner  # type: ignore[method-assign]
+        assert (await desk.teach(*CAT)).state is ProposalState.PROVEN
 
     world.play(story)
