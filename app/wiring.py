@@ -48,7 +48,7 @@ from app.settings import SettingsFile
 from app.store.home import Home, Store
 
 CONTEXT_TOKENS = 8192
-EXAMINER_CONTEXT_TOKENS = 4096
+EXAMINER_CONTEXT_TOKENS = 2048
 EXAMINER_NICE = 10
 """The gate gives way to a conversation, and training to the gate."""
 

@@ -32,8 +32,9 @@ EXAM_NEIGHBOURS = 12
 GENERAL = {"facts": 64, "self": 36, "generic": 64}
 """How many exchanges of each kind are at hand; always the same ones, so that a base is asked for them once."""
 PASSAGES = 48
-ANCHORS = 12
-"""Of each kind in one lesson; twice as many passages of plain text."""
+ANCHORS = {"facts": 8, "self": 18, "generic": 8}
+"""Of each kind in one lesson. What it says of itself is what a small model loses first."""
+PASSAGES_EACH = 24
 REPLAYED_LESSONS = 24
 WORDINGS_PER_REPLAY = 2
 
@@ -82,7 +83,7 @@ class Planner:
         return Material(
             targets=tuple(Example(turns, lesson.answer) for turns in lesson.wordings.train),
             keeps=await self._own_answers(near.train, parent),
-            anchors=await self._anchors(Random(seed), ANCHORS),
+            anchors=await self._anchors(Random(seed)),
             replay=replay(earlier, Random(seed)),
             generic=await self.generic(),
             standing=len(_promised()),
@@ -97,18 +98,20 @@ class Planner:
         return Material(
             targets=tuple(Example(turns, item.answer) for item in lessons for turns in item.wordings.train),
             keeps=await self._own_answers([text for each in near for text in each.train], None),
-            anchors=await self._anchors(random, 2 * ANCHORS),
+            anchors=await self._anchors(random, 2),
             replay=(),
             generic=await self.generic(),
             standing=len(_promised()),
             examined=tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS],
         )
 
-    async def _anchors(self, random: Random, each: int) -> tuple[Example, ...]:
+    async def _anchors(self, random: Random, times: int = 1) -> tuple[Example, ...]:
         """Return exchanges with the base's own answers, and passages of plain text: those in every step first."""
         promised = await self._own_answers(_promised(), None)
-        general = [random.sample(pool, each) for pool in await self._general()]
-        return (*promised, *chain.from_iterable(general), *random.sample(_passages(), 2 * each))
+        wanted = zip(await self._general(), ANCHORS.values(), strict=True)
+        general = [random.sample(pool, min(times * count, len(pool))) for pool, count in wanted]
+        passages = random.sample(_passages(), min(times * PASSAGES_EACH, PASSAGES))
+        return (*promised, *chain.from_iterable(general), *passages)
 
     async def generic(self) -> tuple[Example, ...]:
         """Return generic exchanges with the base's own answers, and passages of plain text."""

@@ -285,7 +285,7 @@ class Recipe:
     targets_per_step: int = 4
     """Half of them the next in turn, half those that are known least; so with what moved most of the next two."""
     keeps_per_step: int = 6
-    anchors_per_step: int = 3
+    anchors_per_step: int = 4
     prose_per_step: int = 2
     """Passages of plain text, which keep the parent's distribution; anchors keep the base's."""
     replay_per_step: int = 3

@@ -25,8 +25,8 @@ class TrainerProcess:
         # Large buffers are kept for the next step instead of being given back and zeroed again by the system.
         environment = {
             "GOMP_SPINCOUNT": "300",
-            "MALLOC_MMAP_THRESHOLD_": "1073741824",
-            "MALLOC_TRIM_THRESHOLD_": "4294967296",
+            "MALLOC_MMAP_THRESHOLD_": "33554432",
+            "MALLOC_TRIM_THRESHOLD_": "134217728",
         }
         self._child = ChildProcess(module, name="trainer", nice=nice, env=environment)
 

@@ -21,7 +21,7 @@ from app.model.engine.memory import check_fits
 from app.model.gguf_check import check_gguf
 from app.model.prompt import PromptTemplate, tokenise, tokenise_answer
 
-EVALUATION_TOKENS = 4096
+EVALUATION_TOKENS = 2048
 """Largest context for evaluation: its memory is on top of the conversation's."""
 
 

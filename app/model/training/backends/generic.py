@@ -29,19 +29,26 @@ class Generic:
 
     directions: Tensor
     """Orthonormal, shape (k, in): the leading directions of its inputs."""
-    moments: Tensor
-    """Second moments of its inputs, shape (in, in)."""
+    inputs: Tensor
+    """A sample of its inputs, shape (n, in)."""
+
+
+SAMPLED = 16
+"""One input in so many is kept."""
 
 
 class SecondMoments:
-    """Sums ``xᵀx`` of the inputs of some modules; shape (in, in) each, float32."""
+    """Sums ``xᵀx`` of the inputs of some modules, shape (in, in) each, float32; keeps a sample of these inputs."""
 
     def __init__(self, model: LlamaForCausalLM, names: Sequence[str]) -> None:
         self.sums: dict[str, Tensor] = {}
+        self.samples: dict[str, list[Tensor]] = {}
         self._hooks = [model.get_submodule(name).register_forward_pre_hook(partial(self._add, name)) for name in names]
 
     def _add(self, name: str, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        rows = inputs[0].reshape(-1, inputs[0].shape[-1]).float()
+        whole = inputs[0].reshape(-1, inputs[0].shape[-1])
+        self.samples.setdefault(name, []).append(whole[::SAMPLED].clone())
+        rows = whole.float()
         self.sums[name] = self.sums.get(name, torch.zeros(rows.shape[1], rows.shape[1])) + rows.T @ rows
 
     def close(self) -> None:
@@ -76,7 +83,7 @@ def generic_directions(
     found: dict[str, Generic] = {}
     for name, total in moments.sums.items():
         cancelled()
-        found[name] = Generic(_leading(total, share), total)
+        found[name] = Generic(_leading(total, share), torch.cat(moments.samples[name]))
     return {name: found[source] for name, source in distinct.items()}
 
 

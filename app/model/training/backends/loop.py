@@ -25,6 +25,8 @@ from app.model.training.backends.schedule import Counts, Schedule, Step, learnin
 
 CLIP_NORM = 1.0
 REFERENCE_BATCH = 12
+HELD_TOGETHER = 8
+"""Sequences whose gradient is computed at once: what a step remembers for its way back is most of its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,40 +149,60 @@ class Loop:
                 return progress.outcome(step + 1, stopped)
         return progress.outcome(recipe.max_steps, "steps")
 
-    def _step(self, batch: Step, optimiser: torch.optim.Optimizer, state: Progress) -> None:
-        recipe = self._recipe
-        kept = [self._kept[i] for i in batch.kept]
-        sequences = [
-            *(self._targets[i] for i in batch.targets),
-            *(self._replay[i] for i in batch.replay),
-            *(item.frozen for item in kept),
-        ]
-        logits, labels, lengths = self._model.logits(self._block, sequences)
-        parts = list(zip(_by_sequence(logits, lengths), _by_sequence(labels, lengths), strict=True))
-        said = parts[: len(batch.targets)]
-        replayed = parts[len(batch.targets) : len(batch.targets) + len(batch.replay)]
-        held = parts[len(batch.targets) + len(batch.replay) :]
+    def _step(self, batch: Step, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
+        """Add up the gradients of what is said and of what is held, one after the other to need less memory; move."""
+        losses = [self._say(batch, progress)]
+        if batch.kept:
+            losses.append(self._hold(batch.kept, progress))
+        self._cancelled()
+        torch.nn.utils.clip_grad_norm_(self._model.parameters(), CLIP_NORM)
+        optimiser.step()
+        self._spare()
+        optimiser.zero_grad(set_to_none=True)
+        progress.loss = sum(losses)
+
+    def _say(self, batch: Step, progress: Progress) -> float:
+        """Add the gradient of the lesson and of earlier ones; note how safely each wording is said."""
+        wordings = [self._targets[i] for i in batch.targets]
+        parts = self._answers([*wordings, *(self._replay[i] for i in batch.replay)], progress)
+        said, replayed = parts[: len(wordings)], parts[len(wordings) :]
         loss = _cross_entropy(said)
         if replayed:
-            loss = loss + recipe.replay_weight * _cross_entropy(replayed)
-        if held:
-            drifts = [kl(item.reference, rows) for item, (rows, _) in zip(kept, held, strict=True)]
-            loss = loss + recipe.keep_weight * torch.cat(drifts).mean()
-            for index, drift in zip(batch.kept, drifts, strict=True):
-                state.drifts[index] = float(drift.detach().mean())
+            loss = loss + self._recipe.replay_weight * _cross_entropy(replayed)
+        for index, (rows, targets) in zip(batch.targets, said, strict=True):
+            progress.margins[index] = float(margins(rows.detach(), targets).min())
+        return self._descend(loss)
+
+    def _hold(self, numbers: Sequence[int], progress: Progress) -> float:
+        """Add the gradient of what must stay, a part of it at a time; note how far each has moved."""
+        positions = sum(len(self._kept[number].reference.ids) for number in numbers)
+        return sum(
+            self._hold_part(numbers[start : start + HELD_TOGETHER], positions, progress)
+            for start in range(0, len(numbers), HELD_TOGETHER)
+        )
+
+    def _hold_part(self, numbers: Sequence[int], positions: int, progress: Progress) -> float:
+        kept = [self._kept[number] for number in numbers]
+        parts = self._answers([item.frozen for item in kept], progress)
+        drifts = [kl(item.reference, rows) for item, (rows, _) in zip(kept, parts, strict=True)]
+        for number, drift in zip(numbers, drifts, strict=True):
+            progress.drifts[number] = float(drift.detach().mean())
+        return self._descend(self._recipe.keep_weight * torch.cat(drifts).sum() / positions)
+
+    def _answers(self, sequences: Sequence[Frozen], progress: Progress) -> list[tuple[Tensor, Tensor]]:
+        """Return the logits and targets of each sequence's answer."""
+        self._cancelled()
+        progress.tokens += len(self._block) + sum(len(item.hidden) for item in sequences)
+        logits, labels, lengths = self._model.logits(self._block, sequences)
+        return list(zip(_by_sequence(logits, lengths), _by_sequence(labels, lengths), strict=True))
+
+    def _descend(self, loss: Tensor) -> float:
         if not torch.isfinite(loss):
             hint = "The numbers ran away (not a number). Nothing was changed; try other words."
             raise KnownError("learn this", "training", hint)
         self._cancelled()
         torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(self._model.parameters(), CLIP_NORM)
-        optimiser.step()
-        self._spare()
-        optimiser.zero_grad(set_to_none=True)
-        for index, (rows, targets) in zip(batch.targets, said, strict=True):
-            state.margins[index] = float(margins(rows.detach(), targets).min())
-        state.tokens += len(self._block) + sum(len(item.hidden) for item in sequences)
-        state.loss = float(loss.detach())
+        return float(loss.detach())
 
     def _spare(self, *, fresh: bool = False) -> None:
         for name, read in self._generic.items():

@@ -72,22 +72,22 @@ class Module:
         self._down.copy_(rest / kept)
 
     @torch.no_grad()
-    def size(self, moments: Tensor | None) -> float:
+    def size(self, inputs: Tensor | None) -> float:
         """Return how large the whole change is, parent included, against the frozen weights: ‖ΔW x‖/‖W x‖.
 
         Args:
-            moments: Second moments of generic inputs x, shape (in, in); None takes all directions as equally likely,
-                which is ‖ΔW‖/‖W‖ in Frobenius norms.
+            inputs: Generic inputs x, shape (n, in); None takes all directions as equally likely, which is ‖ΔW‖/‖W‖ in
+                Frobenius norms.
         """
         layer = self._layer
         names = [name for name in (PARENT, FRESH) if name in layer.lora_A]
         down = torch.cat([layer.lora_A[name].weight.float() for name in names])
         up = torch.cat([layer.lora_B[name].weight.float() * layer.scaling[name] for name in names], dim=1)
         base = layer.base_layer.weight.float()
-        read = down if moments is None else down @ moments
-        changed = torch.trace((up.T @ up) @ (read @ down.T))
-        whole = (base * base).sum() if moments is None else ((base @ moments) * base).sum()
-        return float((changed.clamp_min(0) / whole).sqrt())
+        if inputs is None:
+            squares = torch.trace((up.T @ up) @ (down @ down.T)).clamp_min(0)
+            return float(squares.sqrt() / base.norm())
+        return float((up @ (down @ inputs.float().T)).norm() / (base @ inputs.float().T).norm())
 
 
 class LoraModel:
