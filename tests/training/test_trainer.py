@@ -228,18 +228,31 @@ def test_the_change_stands_on_its_parent_and_does_not_contain_it(job: TrainJob) 
     assert lead(alone, DOG) < 0 < lead(replace(job), DOG)
 
 
-def test_the_parent_is_not_written_while_the_change_is_trained(job: TrainJob) -> None:
+def test_after_a_job_the_base_is_as_it_was_to_the_last_bit(job: TrainJob) -> None:
     train(job)
-    before_training = job.output.read_bytes()
     base = load_base(job.base.training, torch.float32)
+    before_job = {name: value.clone() for name, value in base.state_dict().items()}
     model = LoraModel(base, RECIPE, adapter_of(job))
     loop = Loop(model, torch_child._material(job, FolderTokenizer(job.base.training)), RECIPE, cancelled=lambda: None)
-    held = {name: value.clone() for name, value in model.peft.state_dict().items() if ".parent." in name}
     loop.run(60.0, lambda _: None)
-    after = model.peft.state_dict()
-    assert held
-    assert all(torch.equal(value, after[name]) for name, value in held.items())
-    assert job.output.read_bytes() == before_training
+    model.unload()
+    after = base.state_dict()
+    assert set(after) == set(before_job)
+    assert all(torch.equal(value, after[name]) for name, value in before_job.items())
+
+
+def test_the_size_that_is_told_is_that_of_parent_and_change_together(job: TrainJob) -> None:
+    train(job)
+    cat = example("Where does it rain?", "Fox.")
+    following = elsewhere(job, targets=(cat,), keeps=(), anchors=(), parent=job.output)
+    result, _ = train(following)
+    weights = load_base(job.base.training, torch.float32).state_dict()
+    whole = version_of(following)
+    sizes = [
+        np.linalg.norm(whole.alpha / whole.rank * pair.up @ pair.down) / float(weights[f"{name}.weight"].norm())
+        for name, pair in whole.pairs.items()
+    ]
+    assert result.written_norm == pytest.approx(max(sizes), rel=1e-3)
 
 
 @pytest.mark.parametrize("changes", [{"rank": 2}, {"alpha": 4.0}, {"layers": (0, 3)}, {"modules": ("down_proj",)}])

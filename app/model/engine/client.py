@@ -280,7 +280,7 @@ def _memory_bytes(pid: int | None) -> int:
         return 0
 
 
-_SHARED_CORES = {"GOMP_SPINCOUNT": "300"}
+_SHARED_CORES = {"GOMP_SPINCOUNT": "3000"}
 """Threads spin for a few microseconds while they wait for each other, then sleep. The default, spinning for much
 longer, makes answers up to fifty times slower once anything else wants the cores; not spinning at all costs 40 % on an
 idle machine."""

@@ -24,7 +24,7 @@ class TrainerProcess:
         # core from the conversation, sleeping at once costs speed on an idle machine.
         # Large buffers are kept for the next step instead of being given back and zeroed again by the system.
         environment = {
-            "GOMP_SPINCOUNT": "300",
+            "GOMP_SPINCOUNT": "3000",
             "MALLOC_MMAP_THRESHOLD_": "33554432",
             "MALLOC_TRIM_THRESHOLD_": "134217728",
         }

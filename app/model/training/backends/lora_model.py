@@ -20,7 +20,7 @@ from peft.tuners.lora import Linear as LoraLinear
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from app.model.adapters.canonical import Adapter
+from app.model.adapters.canonical import Adapter, Pair
 from app.model.api import Recipe
 from app.model.training.backends.attention import PACKED
 from app.model.training.backends.packing import Branch, Layout, layout
@@ -31,8 +31,8 @@ PREFIX_CHUNK_TOKENS = 1024
 """Tokens per pass through the frozen part: large enough for full speed, small enough for its mask."""
 
 
-FRESH, PARENT = "default", "parent"
-"""PEFT's names of the change that is trained, and of the one it stands on."""
+FRESH = "default"
+"""PEFT's name of the change that is trained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ class Frozen:
 class Module:
     """One written module: the two halves of its change."""
 
-    def __init__(self, layer: Any) -> None:
+    def __init__(self, layer: Any, parent: tuple[Tensor, Tensor] | None = None) -> None:
+        """Take PEFT's layer, and what its weights already hold: down (k, in) and up (out, k), strength included."""
         self._layer = layer
+        self._parent = parent
         self._down: Tensor = self._layer.lora_A[FRESH].weight
         self._up: Tensor = self._layer.lora_B[FRESH].weight
 
@@ -79,11 +81,11 @@ class Module:
             inputs: Generic inputs x, shape (n, in); None takes all directions as equally likely, which is ‖ΔW‖/‖W‖ in
                 Frobenius norms.
         """
-        layer = self._layer
-        names = [name for name in (PARENT, FRESH) if name in layer.lora_A]
-        down = torch.cat([layer.lora_A[name].weight.float() for name in names])
-        up = torch.cat([layer.lora_B[name].weight.float() * layer.scaling[name] for name in names], dim=1)
-        base = layer.base_layer.weight.float()
+        down, up = self._down, self._up * self._layer.scaling[FRESH]
+        base = self._layer.base_layer.weight.float()
+        if self._parent is not None:
+            down, up = torch.cat([self._parent[0], down]), torch.cat([self._parent[1], up], dim=1)
+            base = base - self._parent[1] @ self._parent[0]
         if inputs is None:
             squares = torch.trace((up.T @ up) @ (down @ down.T)).clamp_min(0)
             return float(squares.sqrt() / base.norm())
@@ -93,11 +95,14 @@ class Module:
 class LoraModel:
     """A base of the llama family with fresh LoRA modules; weights in bf16 (or f32), the LoRA in f32.
 
-    The version that training starts from stands beside them as a frozen LoRA of its own: what it holds is not moved.
+    The version that training starts from is worked into the frozen weights meanwhile: what it holds is not moved, and
+    costs a step nothing.
     """
 
     def __init__(self, base: LlamaForCausalLM, recipe: Recipe, parent: Adapter | None = None) -> None:
         first, last = recipe.layers
+        self._standing = [] if parent is None else [_worked_in(base, *item, parent) for item in parent.pairs.items()]
+        self._stand(on_parent=True)
         config = LoraConfig(
             r=recipe.rank,
             lora_alpha=recipe.alpha,  # type: ignore[arg-type]  # used as a factor; any real number is fine
@@ -108,41 +113,27 @@ class LoraModel:
         )
         torch.manual_seed(recipe.seed)
         self.peft: PeftModel = get_peft_model(base, config)
-        self.first = first
+        held = {item.name: (item.down, item.up) for item in self._standing}
+        found = ((name.removeprefix("base_model.model."), layer) for name, layer in self.peft.named_modules())
+        self._modules = {name: Module(layer, held.get(name)) for name, layer in found if isinstance(layer, LoraLinear)}
+        self.first = min([first, *(int(item.name.split(".")[2]) for item in self._standing)])
         """The lowest layer that a change writes: below it, version and base are the same."""
-        if parent is not None:
-            self._stand_on(parent, base.dtype)
-        self._modules = {name: Module(layer) for name, layer in self._lora_layers() if FRESH in layer.lora_A}
         self._model = base.model
         self._head = base.lm_head
 
-    def _lora_layers(self) -> list[tuple[str, Any]]:
-        found = [(name, layer) for name, layer in self.peft.named_modules() if isinstance(layer, LoraLinear)]
-        return [(name.removeprefix("base_model.model."), layer) for name, layer in found]
-
-    def _stand_on(self, parent: Adapter, dtype: torch.dtype) -> None:
-        """Put a version beside the fresh modules, frozen and in the base's own precision."""
-        config = LoraConfig(r=parent.rank, lora_alpha=parent.alpha, target_modules=list(parent.pairs))  # type: ignore[arg-type]
-        self.peft.add_adapter(PARENT, config)
-        self.peft.base_model.set_adapter([PARENT, FRESH])  # type: ignore[operator]  # torch types it as a tensor
-        for name, layer in self._lora_layers():
-            if PARENT in layer.lora_A:
-                pair = parent.pairs[name]
-                _put(layer.lora_A[PARENT], pair.down, dtype)
-                _put(layer.lora_B[PARENT], pair.up, dtype)
-                self.first = min(self.first, int(name.split(".")[2]))
+    def _stand(self, *, on_parent: bool) -> None:
+        for item in self._standing:
+            item.linear.weight.data = item.with_parent if on_parent else item.alone
 
     @contextmanager
     def as_base(self) -> Iterator[None]:
         """Run without any change."""
-        with self.peft.disable_adapter():
-            yield
-        self._hold_parent()  # PEFT makes every adapter trainable when it comes back
-
-    def _hold_parent(self) -> None:
-        for name, parameter in self.peft.named_parameters():
-            if f".{PARENT}." in name:
-                parameter.requires_grad = False
+        self._stand(on_parent=False)
+        try:
+            with self.peft.disable_adapter():
+                yield
+        finally:
+            self._stand(on_parent=True)
 
     def modules(self) -> dict[str, Module]:
         """Return the written modules by their name in the base: "model.layers.6.mlp.gate_proj"."""
@@ -153,8 +144,9 @@ class LoraModel:
         return [p for p in self.peft.parameters() if p.requires_grad]
 
     def unload(self) -> None:
-        """Take the LoRA modules off; the base is as before."""
+        """Take the LoRA modules off, and the parent out; the base is as before, to the last bit."""
         self.peft.unload()
+        self._stand(on_parent=False)
 
     @torch.no_grad()
     def freeze(self, shared: Sequence[int], branches: Sequence[Branch]) -> tuple[Tensor, list[Frozen]]:
@@ -190,8 +182,24 @@ class LoraModel:
         return hidden
 
 
-def _put(linear: nn.Linear, numbers: Array, dtype: torch.dtype) -> None:
-    linear.weight = nn.Parameter(torch.tensor(numbers, dtype=dtype), requires_grad=False)
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """One module's weights without and with the parent; shapes of the parent: down (k, in), up (out, k)."""
+
+    name: str
+    linear: nn.Linear
+    alone: Tensor
+    with_parent: Tensor
+    down: Tensor
+    up: Tensor
+
+
+def _worked_in(base: LlamaForCausalLM, name: str, pair: Pair, parent: Adapter) -> _Standing:
+    linear = base.get_submodule(name)
+    assert isinstance(linear, nn.Linear)  # noqa: S101 - the adapter was verified against this base
+    alone = linear.weight.data
+    down, up = torch.tensor(pair.down), torch.tensor(pair.up) * (parent.alpha / parent.rank)
+    return _Standing(name, linear, alone, (alone.float() + up @ down).to(alone.dtype), down, up)
 
 
 def load_base(folder: Path, dtype: torch.dtype) -> LlamaForCausalLM:
