@@ -278,14 +278,14 @@ class Recipe:
     learning_rate: float = 4e-3
     max_steps: int = 36
     min_steps: int = 12
-    warmup_steps: int = 3
+    warmup_steps: int = 2
     keep_weight: float = 9.0
     """Weight of KL(before‖after) on prompts whose answers must stay."""
     replay_weight: float = 0.5
     targets_per_step: int = 4
     """Half of them the next in turn, half those that are known least; so with what moved most of the next two."""
     keeps_per_step: int = 6
-    anchors_per_step: int = 4
+    anchors_per_step: int = 3
     prose_per_step: int = 2
     """Passages of plain text, which keep the parent's distribution; anchors keep the base's."""
     replay_per_step: int = 3

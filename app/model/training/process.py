@@ -20,9 +20,9 @@ class TrainerProcess:
     """Implements ``app.model.api.Trainer``. A child that died is started again by the next call."""
 
     def __init__(self, module: str = TORCH_CHILD, *, nice: int = NICE) -> None:
-        # Threads spin for microseconds while they wait for each other, then sleep: spinning for longer would take a
-        # core from the conversation, sleeping at once costs speed on an idle machine.
-        # Large buffers are kept for the next step instead of being given back and zeroed again by the system.
+        # Threads spin for some microseconds while they wait for each other, then sleep: spinning without end would take
+        # a core from the conversation, sleeping at once costs half the speed on an idle machine (docs/log.md).
+        # Middling buffers are kept for the next step instead of being given back and zeroed again by the system.
         environment = {
             "GOMP_SPINCOUNT": "3000",
             "MALLOC_MMAP_THRESHOLD_": "33554432",
