@@ -189,7 +189,8 @@ class Loop:
         exams = tuple(item.exam() for item in earlier)
         judged = await attempt.climb(material, lesson.exam(), exams, start, recipe, limit=budget.size_limit)
         evidence = json.dumps(verdict_to_dict(judged.verdict))
-        counts: dict[str, float] = {"rungs": judged.rungs, "steps": judged.change.trained.steps}
+        trained = judged.change.trained
+        counts: dict[str, float] = {"rungs": judged.rungs, "steps": trained.steps, "tokens": trained.tokens}
         stages = Stages(train=judged.train_seconds, gate=judged.gate_seconds, extra=counts)
         if judged.verdict.outcome is not Outcome.ACCEPT:
             total = parts.clock.monotonic() - self._begun[proposal]

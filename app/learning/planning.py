@@ -81,7 +81,10 @@ class Planner:
         near = neighbours(lesson.prompt, train=TRAIN_NEIGHBOURS, examine=EXAM_NEIGHBOURS, seed=seed)
         near = _without_taught(near, earlier)
         return Material(
-            targets=tuple(Example(turns, lesson.answer) for turns in lesson.wordings.train),
+            targets=(
+                *(Example(turns, lesson.answer) for turns in lesson.wordings.train),
+                *await self._short_promises(),
+            ),
             keeps=await self._own_answers(near.train, parent),
             anchors=await self._anchors(Random(seed)),
             replay=replay(earlier, Random(seed)),
@@ -112,6 +115,14 @@ class Planner:
         general = [random.sample(pool, min(times * count, len(pool))) for pool, count in wanted]
         passages = random.sample(_passages(), min(times * PASSAGES_EACH, PASSAGES))
         return (*promised, *chain.from_iterable(general), *passages)
+
+    async def _short_promises(self) -> tuple[Example, ...]:
+        """Return promised answers that are whole, to be said as safely as the lesson: a near-tie cannot be kept one."""
+        items = [Greedy(_ask(text), KEEP_TOKENS) for text in _promised()]
+        answers = await self._asker.ask(None, items)
+        return tuple(
+            Example(item.turns, said.text) for item in items if (said := answer_to(answers, item)).stopped and said.text
+        )
 
     async def generic(self) -> tuple[Example, ...]:
         """Return generic exchanges with the base's own answers, and passages of plain text."""

@@ -72,11 +72,19 @@ def prompts(examples: Sequence[Example]) -> list[str]:
     return [example.turns[-1].text if example.turns else example.answer for example in examples]
 
 
+def test_promised_answers_that_are_whole_are_said_as_safely_as_the_lesson(bench: Bench) -> None:
+    wanted = lesson(*DOG)
+    promised = bench.plan(wanted).targets[len(wanted.wordings.train) :]
+    assert "What is the capital of France?" in prompts(promised)
+    assert {example.answer for example in promised} == {"base says this and that"}
+
+
 def test_the_lesson_is_taught_in_every_training_wording_and_in_no_other(bench: Bench) -> None:
     wanted = lesson(*DOG)
     material = bench.plan(wanted)
-    assert [example.turns for example in material.targets] == list(wanted.wordings.train)
-    assert {example.answer for example in material.targets} == {DOG[1]}
+    taught = material.targets[: len(wanted.wordings.train)]
+    assert [example.turns for example in taught] == list(wanted.wordings.train)
+    assert {example.answer for example in taught} == {DOG[1]}
     held_out = {turns[-1].text for turns in wanted.wordings.held_out}
     everything = (*material.targets, *material.keeps, *material.anchors, *material.replay, *material.generic)
     assert not held_out & set(prompts(everything))
