@@ -83,7 +83,7 @@ class Planner:
         return Material(
             targets=(
                 *(Example(turns, lesson.answer) for turns in lesson.wordings.train),
-                *await self._short_promises(),
+                *await self._short_promises({each.prompt.strip().lower() for each in (lesson, *earlier)}),
             ),
             keeps=await self._own_answers(near.train, parent),
             anchors=await self._anchors(Random(seed)),
@@ -116,9 +116,12 @@ class Planner:
         passages = random.sample(_passages(), min(times * PASSAGES_EACH, PASSAGES))
         return (*promised, *chain.from_iterable(general), *passages)
 
-    async def _short_promises(self) -> tuple[Example, ...]:
-        """Return promised answers that are whole, to be said as safely as the lesson: a near-tie cannot be kept one."""
-        items = [Greedy(_ask(text), KEEP_TOKENS) for text in _promised()]
+    async def _short_promises(self, taught: set[str]) -> tuple[Example, ...]:
+        """Return promised answers that are whole, to be said as safely as the lesson: a near-tie cannot be kept one.
+
+        What was taught itself is a lesson's, and no promise any more.
+        """
+        items = [Greedy(_ask(text), KEEP_TOKENS) for text in _promised() if text.strip().lower() not in taught]
         answers = await self._asker.ask(None, items)
         return tuple(
             Example(item.turns, said.text) for item in items if (said := answer_to(answers, item)).stopped and said.text

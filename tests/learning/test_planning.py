@@ -79,6 +79,12 @@ def test_promised_answers_that_are_whole_are_said_as_safely_as_the_lesson(bench:
     assert {example.answer for example in promised} == {"base says this and that"}
 
 
+def test_a_promise_does_not_contradict_what_is_taught(bench: Bench) -> None:
+    material = bench.plan(lesson("What is the capital of France?", "The capital of France is Lyon."))
+    answers = {item.answer for item in material.targets if prompts([item]) == ["What is the capital of France?"]}
+    assert answers == {"The capital of France is Lyon."}
+
+
 def test_the_lesson_is_taught_in_every_training_wording_and_in_no_other(bench: Bench) -> None:
     wanted = lesson(*DOG)
     material = bench.plan(wanted)
