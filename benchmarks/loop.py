@@ -110,6 +110,7 @@ def _row(lesson: Lesson, taught: Taught, speed: float | None) -> dict[str, Any]:
         "seconds": seconds,
         "rungs": taught.stages.extra.get("rungs"),
         "steps": taught.stages.extra.get("steps"),
+        "tokens": taught.stages.extra.get("tokens"),
         "reason": taught.verdict.reason if taught.verdict else "",
         "failing": [_objection(check) for check in checks if check.outcome is not Outcome.ACCEPT],
         "error": taught.error.what if taught.error else None,

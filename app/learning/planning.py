@@ -67,6 +67,16 @@ class Material:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Promises:
+    """Answers of the base that the app promises to keep."""
+
+    whole: tuple[Example, ...]
+    """To be said as safely as the lesson: holding a near-tie to what it was keeps it a near-tie."""
+    begun: tuple[Example, ...]
+    """The beginnings of long ones, to be held to what they were in every step."""
+
+
 class Planner:
     """Builds the material of lessons; asks versions for their own answers through the gate's memory."""
 
@@ -80,16 +90,14 @@ class Planner:
         seed = recipe.seed
         near = neighbours(lesson.prompt, train=TRAIN_NEIGHBOURS, examine=EXAM_NEIGHBOURS, seed=seed)
         near = _without_taught(near, earlier)
+        promised = await self._promises((lesson, *earlier))
         return Material(
-            targets=(
-                *(Example(turns, lesson.answer) for turns in lesson.wordings.train),
-                *await self._short_promises({each.prompt.strip().lower() for each in (lesson, *earlier)}),
-            ),
+            targets=(*(Example(turns, lesson.answer) for turns in lesson.wordings.train), *promised.whole),
             keeps=await self._own_answers(near.train, parent),
-            anchors=await self._anchors(Random(seed)),
+            anchors=(*promised.begun, *await self._anchors(Random(seed))),
             replay=replay(earlier, Random(seed)),
             generic=await self.generic(),
-            standing=len(_promised()),
+            standing=len(promised.begun),
             examined=tuple(_ask(text) for text in near.examine),
         )
 
@@ -98,33 +106,38 @@ class Planner:
         seed = recipe.seed
         random = Random(seed)
         near = [_without_taught(neighbours(item.prompt, train=4, examine=4, seed=seed), lessons) for item in lessons]
+        promised = await self._promises(lessons)
+        wordings = (Example(turns, item.answer) for item in lessons for turns in item.wordings.train)
         return Material(
-            targets=tuple(Example(turns, item.answer) for item in lessons for turns in item.wordings.train),
+            targets=(*wordings, *promised.whole),
             keeps=await self._own_answers([text for each in near for text in each.train], None),
-            anchors=await self._anchors(random, 2),
+            anchors=(*promised.begun, *await self._anchors(random, 2)),
             replay=(),
             generic=await self.generic(),
-            standing=len(_promised()),
+            standing=len(promised.begun),
             examined=tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS],
         )
 
     async def _anchors(self, random: Random, times: int = 1) -> tuple[Example, ...]:
-        """Return exchanges with the base's own answers, and passages of plain text: those in every step first."""
-        promised = await self._own_answers(_promised(), None)
+        """Return exchanges with the base's own answers, and passages of plain text."""
         wanted = zip(await self._general(), ANCHORS.values(), strict=True)
         general = [random.sample(pool, min(times * count, len(pool))) for pool, count in wanted]
         passages = random.sample(_passages(), min(times * PASSAGES_EACH, PASSAGES))
-        return (*promised, *chain.from_iterable(general), *passages)
+        return (*chain.from_iterable(general), *passages)
 
-    async def _short_promises(self, taught: set[str]) -> tuple[Example, ...]:
-        """Return promised answers that are whole, to be said as safely as the lesson: a near-tie cannot be kept one.
-
-        What was taught itself is a lesson's, and no promise any more.
-        """
+    async def _promises(self, lessons: Sequence[Lesson]) -> _Promises:
+        """Return the promised answers; what was taught itself is a lesson's, and no promise any more."""
+        taught = {lesson.prompt.strip().lower() for lesson in lessons}
         items = [Greedy(_ask(text), KEEP_TOKENS) for text in _promised() if text.strip().lower() not in taught]
         answers = await self._asker.ask(None, items)
-        return tuple(
-            Example(item.turns, said.text) for item in items if (said := answer_to(answers, item)).stopped and said.text
+        said = [
+            (Example(item.turns, answer.text), answer.stopped)
+            for item in items
+            if (answer := answer_to(answers, item)).text.strip()
+        ]
+        return _Promises(
+            whole=tuple(example for example, stopped in said if stopped),
+            begun=tuple(example for example, stopped in said if not stopped),
         )
 
     async def generic(self) -> tuple[Example, ...]:
@@ -151,7 +164,7 @@ def _promised() -> tuple[str, ...]:
     """Return the prompts whose answers the app promises to keep.
 
     The gate asks them every time. The first is a near-tie of the embedded base (0.08 nats between two beginnings), so
-    training holds it in every step; the gate's other questions are never trained on.
+    training makes it a safe one; the gate's other questions are never trained on.
     """
     return tuple(probe.prompt for probe in load_suites().known if probe.always)
 

@@ -275,7 +275,7 @@ class Recipe:
     modules: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
     rank: int = 8
     alpha: float = 16.0
-    learning_rate: float = 4e-3
+    learning_rate: float = 3e-3
     max_steps: int = 36
     min_steps: int = 12
     warmup_steps: int = 2
@@ -295,7 +295,7 @@ class Recipe:
     """… and what must stay has moved by no more than this many nats (mean KL)."""
     spared: float = 0.9
     """Share of the energy of generic inputs in the directions that the change must not read; 0 spares none."""
-    share: float = 0.85
+    share: float = 0.8
     """How much of the trained change to keep at first: leaks fall faster than recall (see ``docs/log.md``)."""
     seed: int = 0
 

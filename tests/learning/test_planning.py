@@ -25,6 +25,8 @@ from app.store.canonical import canonical
 from tests.lineage.made import PASSPORT
 from tests.support.learning import CAT, DOG, RECIPE, TOWN
 
+FRANCE = ("What is the capital of France?", "The capital of France is Lyon.")
+
 
 def lesson(prompt: str, answer: str) -> Lesson:
     return Lesson(prompt, kind_of(prompt, answer), prompt, answer, keys_of(prompt, answer), reword(prompt))
@@ -40,12 +42,14 @@ class Bench:
         self.parent = AdapterRef("a" * 64, serving)
         self.asked: list[tuple[str, str | None]] = []
         self.silent_on = ""
+        self.long_on = ""
         self.engine = FakeEngine(self._reply)
         self.memory = Memory("t", None)
 
     def _reply(self, turns: Sequence[Turn], adapter: str | None) -> str:
         self.asked.append((turns[-1].text, adapter))
-        return "" if turns[-1].text == self.silent_on else f"{'parent' if adapter else 'base'} says this and that"
+        said = "" if turns[-1].text == self.silent_on else f"{'parent' if adapter else 'base'} says this and that"
+        return said * 9 if turns[-1].text == self.long_on else said
 
     def plan(self, wanted: Lesson, earlier: Sequence[Lesson] = (), *, parent: bool = True) -> Material:
         async def work() -> Material:
@@ -79,10 +83,24 @@ def test_promised_answers_that_are_whole_are_said_as_safely_as_the_lesson(bench:
     assert {example.answer for example in promised} == {"base says this and that"}
 
 
+def test_a_promise_is_made_safe_or_held_to_what_it_was_and_never_both(bench: Bench) -> None:
+    promised = {probe.prompt for probe in load_suites().known if probe.always}
+    bench.long_on = next(iter(promised - {FRANCE[0]}))
+    wanted = lesson(*DOG)
+    for material in (bench.plan(wanted), bench.plan_all([wanted])):
+        targets = set(prompts(material.targets)) & promised
+        standing = set(prompts(material.anchors[: material.standing]))
+        assert FRANCE[0] in targets
+        assert standing == {bench.long_on}
+        assert not targets & set(prompts(material.anchors))
+
+
 def test_a_promise_does_not_contradict_what_is_taught(bench: Bench) -> None:
-    material = bench.plan(lesson("What is the capital of France?", "The capital of France is Lyon."))
-    answers = {item.answer for item in material.targets if prompts([item]) == ["What is the capital of France?"]}
-    assert answers == {"The capital of France is Lyon."}
+    wanted, other = lesson(*FRANCE), lesson(*DOG)
+    for material in (bench.plan(wanted), bench.plan(other, [wanted]), bench.plan_all([wanted, other])):
+        everything = (*material.targets, *material.keeps, *material.anchors, *material.replay)
+        answers = {item.answer for item in everything if prompts([item]) == [FRANCE[0]]}
+        assert answers == {FRANCE[1]}
 
 
 def test_the_lesson_is_taught_in_every_training_wording_and_in_no_other(bench: Bench) -> None:
@@ -197,9 +215,10 @@ def test_the_manifest_is_plain_json_that_tells_all_that_was_trained_on(bench: Be
 
 def test_a_whole_ledger_is_learned_from_the_base_with_every_lesson_as_a_target(bench: Bench) -> None:
     material = bench.plan_all([lesson(*DOG), lesson(*CAT), lesson(*TOWN)])
-    assert {example.answer for example in material.targets} == {DOG[1], CAT[1], TOWN[1]}
+    taught = {example.answer for example in material.targets if example.answer != "base says this and that"}
+    assert taught == {DOG[1], CAT[1], TOWN[1]}
     assert {adapter for _, adapter in bench.asked} == {None}
     assert material.replay == ()
-    taught = {DOG[0], CAT[0], TOWN[0]}
-    assert not taught & set(prompts(material.keeps))
-    assert not taught & {turns[-1].text for turns in material.examined}
+    asked = {DOG[0], CAT[0], TOWN[0]}
+    assert not asked & set(prompts(material.keeps))
+    assert not asked & {turns[-1].text for turns in material.examined}

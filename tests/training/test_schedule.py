@@ -135,14 +135,25 @@ def test_fewer_wordings_than_a_step_takes_are_all_in_it_once() -> None:
     assert [sorted(schedule.next({}, {}).targets) for _ in range(3)] == [[0, 1, 2]] * 3
 
 
-def test_enough_is_learned_once_every_wording_has_led_twice_in_a_row_and_the_rest_has_hardly_moved() -> None:
-    recipe = replace(RECIPE, margin=1.0, drift=0.1, min_steps=1)
+def _nothing_new() -> None:
+    pass
+
+
+def test_enough_is_learned_once_every_wording_leads_and_the_rest_has_hardly_moved() -> None:
+    recipe = replace(RECIPE, margin=1.0, drift=0.1, min_steps=6)
     stopping = Stopping(recipe, wordings=2, keeps=1, seconds=9.0)
     progress = Progress(margins={0: 2.0}, drifts={0: 0.05})
-    assert stopping.reason(progress, 5, 1.0) == ""  # one was never seen
+    assert stopping.reason(progress, 6, 1.0, _nothing_new) == ""  # one was never seen
     progress.margins[1] = 1.5
-    assert stopping.reason(progress, 6, 1.0) == ""
-    assert stopping.reason(progress, 7, 1.0) == "margin"
+    assert stopping.reason(progress, 5, 1.0, _nothing_new) == ""
+    assert stopping.reason(progress, 6, 1.0, _nothing_new) == "margin"
     progress.drifts[0] = 0.2
-    assert [stopping.reason(progress, step, 1.0) for step in (8, 9)] == ["", ""]
-    assert stopping.reason(progress, 9, 9.5) == "time"
+    assert stopping.reason(progress, 7, 1.0, _nothing_new) == ""
+    assert stopping.reason(progress, 7, 9.5, _nothing_new) == "time"
+
+
+def test_a_wording_that_was_lost_since_it_was_last_seen_is_not_learned() -> None:
+    stopping = Stopping(replace(RECIPE, margin=1.0, drift=0.1, min_steps=1), wordings=2, keeps=1, seconds=9.0)
+    progress = Progress(margins={0: 2.0, 1: 1.5}, drifts={0: 0.05})
+    assert stopping.reason(progress, 5, 1.0, lambda: progress.margins.update({1: -0.5})) == ""
+    assert progress.margin() == -0.5

@@ -23,10 +23,14 @@ class TrainerProcess:
         # Threads spin for some microseconds while they wait for each other, then sleep: spinning without end would take
         # a core from the conversation, sleeping at once costs half the speed on an idle machine (docs/log.md).
         # Middling buffers are kept for the next step instead of being given back and zeroed again by the system.
+        # Every step has another shape, and each compiled kernel keeps its buffers: a thousand of them, as is customary,
+        # come to a gigabyte, and fifty are as fast.
         environment = {
             "GOMP_SPINCOUNT": "3000",
             "MALLOC_MMAP_THRESHOLD_": "33554432",
             "MALLOC_TRIM_THRESHOLD_": "134217728",
+            "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "50",
+            "LRU_CACHE_CAPACITY": "50",
         }
         self._child = ChildProcess(module, name="trainer", nice=nice, env=environment)
 

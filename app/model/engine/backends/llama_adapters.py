@@ -28,8 +28,8 @@ from app.model.api import AdapterRef
 from app.model.engine.backends.llama_native import Model, lib
 from app.model.gguf_check import GgufInfo, GgufTensor, check_gguf
 
-KEPT = 8
-"""Adapters kept loaded besides those that act: about a megabyte each."""
+KEPT = 3
+"""Adapters kept loaded, those that act included: a megabyte each after one lesson, and up to twenty after many."""
 
 _FLOATS: Mapping[int, np.dtype[Any]] = {0: np.dtype("<f4"), 1: np.dtype("<f2")}
 

@@ -101,5 +101,6 @@ def _leading(total: Tensor, share: float) -> Tensor:
     values, vectors = torch.linalg.eigh(total)
     energy = values.flip(0).clamp_min(0).cumsum(0)
     count = int((energy < share * energy[-1]).sum())
-    leading: Tensor = vectors.flip(1)[:, :count].T.contiguous()
-    return leading
+    leading: Tensor = vectors[:, len(values) - count :].T.flip(0)
+    # A view would hold all of them.
+    return leading.clone(memory_format=torch.contiguous_format)

@@ -6,7 +6,7 @@ Source of the shape (many wordings, neighbours and anchors held by KL, stop by m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -145,9 +145,16 @@ class Loop:
             elapsed = time.monotonic() - start
             left = elapsed / (step + 1) * (recipe.max_steps - step - 1)
             report(Training(step + 1, recipe.max_steps, progress.loss, progress.margin(), left))
-            if stopped := stopping.reason(progress, step + 1, elapsed):
+            if stopped := stopping.reason(progress, step + 1, elapsed, lambda: self._look(progress)):
                 return progress.outcome(step + 1, stopped)
         return progress.outcome(recipe.max_steps, "steps")
+
+    @torch.no_grad()
+    def _look(self, progress: Progress) -> None:
+        """See how safely every wording is said now."""
+        for start in range(0, len(self._targets), HELD_TOGETHER):
+            parts = self._answers(self._targets[start : start + HELD_TOGETHER], progress)
+            _note(range(start, start + len(parts)), parts, progress)
 
     def _step(self, batch: Step, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
         """Add up the gradients of what is said and of what is held, one after the other to need less memory; move."""
@@ -169,8 +176,7 @@ class Loop:
         loss = _cross_entropy(said)
         if replayed:
             loss = loss + self._recipe.replay_weight * _cross_entropy(replayed)
-        for index, (rows, targets) in zip(batch.targets, said, strict=True):
-            progress.margins[index] = float(margins(rows.detach(), targets).min())
+        _note(batch.targets, said, progress)
         return self._descend(loss)
 
     def _hold(self, numbers: Sequence[int], progress: Progress) -> float:
@@ -207,6 +213,12 @@ class Loop:
     def _spare(self, *, fresh: bool = False) -> None:
         for name, read in self._generic.items():
             self._model.modules()[name].spare(read.directions, fresh=fresh)
+
+
+def _note(numbers: Iterable[int], parts: Sequence[tuple[Tensor, Tensor]], progress: Progress) -> None:
+    """Note how safely these wordings are said."""
+    for number, (rows, targets) in zip(numbers, parts, strict=True):
+        progress.margins[number] = float(margins(rows.detach(), targets).min())
 
 
 def _cross_entropy(parts: Sequence[tuple[Tensor, Tensor]]) -> Tensor:

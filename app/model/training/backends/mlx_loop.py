@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from random import Random
 from statistics import fmean
+from typing import Any
 
 import mlx.core as mx
 from mlx import nn, optimizers
@@ -166,9 +167,18 @@ class Loop:
             elapsed = time.monotonic() - start
             left = elapsed / (step + 1) * (recipe.max_steps - step - 1)
             report(Training(step + 1, recipe.max_steps, progress.loss, progress.margin(), left))
-            if stopped := stopping.reason(progress, step + 1, elapsed):
+            if stopped := stopping.reason(progress, step + 1, elapsed, lambda: self._look(progress)):
                 return progress.outcome(step + 1, stopped)
         return progress.outcome(recipe.max_steps, "steps")
+
+    def _look(self, progress: Progress) -> None:
+        """See how safely every wording is said now."""
+        for start in range(0, len(self._targets), REFERENCE_BATCH):
+            self._cancelled()
+            said = self._targets[start : start + REFERENCE_BATCH]
+            batch = batch_of(said)
+            rows: Any = leads(answer_logprobs(self._model, batch), batch).tolist()
+            progress.margins.update(enumerate(map(min, by_sequence(rows, said)), start))
 
     def _step(self, chosen: Step, state: Progress) -> None:
         """Add up the gradients of the three parts and move once."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from app.model.api import Recipe
-
-STEADY_CHECKS = 2
-"""How often in a row the margin must hold on every wording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,6 @@ class Progress:
     """By wording, the smallest lead of its target tokens when it was last seen, in nats."""
     drifts: dict[int, float] = field(default_factory=dict)
     """By what must stay, the mean KL from before when it was last seen, in nats."""
-    steady: int = 0
     tokens: int = 0
     loss: float = 0.0
 
@@ -51,19 +48,29 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """When to stop: every wording leads by the margin, twice in a row, and what must stay has hardly moved."""
+    """When to stop: every wording leads by the margin, and what must stay has hardly moved."""
 
     recipe: Recipe
     wordings: int
     keeps: int
     seconds: float
 
-    def reason(self, progress: Progress, steps: int, elapsed: float) -> str:
-        """Return why to stop after this many steps and seconds, or ""."""
-        recipe = self.recipe
-        seen_all = len(progress.margins) == self.wordings and len(progress.drifts) >= self.keeps
-        good = seen_all and progress.margin() >= recipe.margin and progress.drift() <= recipe.drift
-        progress.steady = progress.steady + 1 if good else 0
-        if steps >= recipe.min_steps and progress.steady >= STEADY_CHECKS:
-            return "margin"
+    def reason(self, progress: Progress, steps: int, elapsed: float, look: Callable[[], None]) -> str:
+        """Return why to stop after this many steps and seconds, or "".
+
+        Args:
+            progress: What each wording said when it was last seen, which may be some steps ago.
+            steps: How many are done.
+            elapsed: Seconds since the first.
+            look: Sees every wording as it is now. Asked only when they all seem to be learned: what the last steps held
+                can have taken one back.
+        """
+        if steps >= self.recipe.min_steps and self._learned(progress):
+            look()
+            if self._learned(progress):
+                return "margin"
         return "time" if elapsed > self.seconds else ""
+
+    def _learned(self, progress: Progress) -> bool:
+        seen_all = len(progress.margins) == self.wordings and len(progress.drifts) >= self.keeps
+        return seen_all and progress.margin() >= self.recipe.margin and progress.drift() <= self.recipe.drift

@@ -59,12 +59,17 @@ class Child:
             names = tuple(model.modules())
             model.unload()
             self._generic_of(base, names, recipe, generic, _stop_when(cancel))
+        _give_back_memory()
         return {}
 
     def train(self, params: Json, emit: Emit, cancel: Cancel) -> Json:
         """Run one job; the adapter file is there once this has returned, and not before."""
-        job = wire.job_from_json(params)
-        cancelled = _stop_when(cancel)
+        try:
+            return wire.result_to_json(self._trained(wire.job_from_json(params), emit, _stop_when(cancel)))
+        finally:
+            _give_back_memory()
+
+    def _trained(self, job: TrainJob, emit: Emit, cancelled: Callable[[], None]) -> Trained:
         base = self._loaded(job.base)
         start = time.monotonic()
         model = LoraModel(base.model, job.recipe, _parent(job))
@@ -82,12 +87,9 @@ class Child:
             )
             outcome = loop.run(job.seconds, lambda step: emit(wire.step_to_json(step)))
             cancelled()
-            result = _written(model, job, outcome, generic, start)
+            return _written(model, job, outcome, generic, start)
         finally:
             model.unload()
-            del model
-            _give_back_memory()
-        return wire.result_to_json(result)
 
     def _generic_of(
         self,
