@@ -185,7 +185,6 @@ class App:
         """End everything; what is under way goes on at the next start."""
         await self.loop.close()
         await self.noticing.close()
-        await self.learning.close()
         if isinstance(self.chats, ChatService):
             await self.chats.close()
         for part in (self.trainer, self.examiner, self.engine, self.encoder):

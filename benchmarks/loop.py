@@ -1,7 +1,8 @@
 """Benchmark ``loop``: from click to the same conversation on new weights, lesson after lesson.
 
 Prints the seconds of each stage for every lesson, medians and 95th percentiles beside the targets, the peak memory of
-all processes, and how fast a conversation streams while a lesson is being trained, beside its idle speed.
+all processes, and how fast a conversation streams while a lesson is being trained, beside its idle speed. Ends with 1
+if a target was missed.
 
 Run: python -m benchmarks.loop [--items FILE] [--count N] [--home DIR]
 """
@@ -28,6 +29,8 @@ from benchmarks.teaching import LESSONS, PeakMemory, machine, opened, read_lesso
 MEDIAN_TARGET_S = 45.0
 MEMORY_TARGET_BYTES = 3 * 10**9
 SPEED_TARGET = 0.5
+WRITING_S = 10.0
+"""Between two lessons: someone asks, reads what is wrong with the answer and writes what is right, if in a hurry."""
 READING_S = 5.0
 """How long a card is on screen before it is clicked; warming starts when it appears, and may not be through."""
 STAGES = ("train", "gate", "activate", "self_test", "restore", "total")
@@ -79,6 +82,7 @@ async def run(items: list[Lesson], home: Path) -> dict[str, Any]:
         idle = statistics.median([await streaming_speed(app) for _ in range(3)])
         with PeakMemory() as peak:
             for number, lesson in enumerate(items):
+                await asyncio.sleep(WRITING_S)
                 card = await app.learning.teach(lesson, approve=False)
                 await app.learning.opened(card.proposal)
                 await asyncio.sleep(READING_S)
@@ -153,7 +157,7 @@ def table(report: dict[str, Any]) -> str:
     lines = [
         "| figure | measured | target |",
         "|---|---|---|",
-        f"| lessons accepted | {report['accepted']} of {len(report['lessons'])} | all but one of twenty |",
+        f"| lessons accepted | {report['accepted']} of {len(report['lessons'])} | the first, and 19 of each 20 more |",
         f"| still held at the end | {report['held_at_the_end']} | as many as accepted |",
         f"| click to restored conversation, median | {total['median']:.1f} s | ≤ {MEDIAN_TARGET_S:.0f} s |",
         f"| the same, 95th percentile | {total['p95']:.1f} s | – |",
@@ -176,7 +180,8 @@ def missed(report: dict[str, Any]) -> list[str]:
     speed = report["tokens_per_second_while_training"]
     found = {
         "the first lesson was not learned": lessons[0]["state"] != "proven",
-        f"fewer than {least} lessons are held at the end": report["held_at_the_end"] < least,
+        f"fewer than {least} lessons were accepted": report["accepted"] < least,
+        f"lost at the end: {', '.join(report['lost'])}": bool(report["lost"]),
         "the median takes too long": report["seconds"]["total"]["median"] > MEDIAN_TARGET_S,
         "too much memory": report["peak_memory_bytes"] > MEMORY_TARGET_BYTES,
         "a conversation streams too slowly": speed is not None

@@ -7,7 +7,8 @@ Rungs, each judged by the same gate, at most three in all:
 3. another training: longer and with a wider margin if it was not learned, slower and with more near questions a step if
    it spoilt something.
 
-A rung that is accepted ends the climb; otherwise the verdict with the fewest objections stands.
+A rung that is accepted ends the climb; otherwise, of those that show the lesson if any does, the verdict with the
+fewest objections stands.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _LEARNED = frozenset(("efficacy", "held_out", "earlier"))
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The version that a change starts from."""
+    """The version that a change stands on."""
 
     ref: AdapterRef | None
     delta: bytes | None
@@ -127,7 +128,7 @@ class Attempt:
     async def climb(
         self, material: Material, exam: Exam, earlier: tuple[Exam, ...], start: Start, recipe: Recipe, *, limit: float
     ) -> Judged:
-        """Return the first accepted change, or the one that fewest rules object to.
+        """Return the first accepted change, or the best of those that were tried.
 
         Raises: Stopped; the AppError of a failed training or gate.
         """

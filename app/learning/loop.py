@@ -10,6 +10,7 @@ Every transition is stored before the next step begins, so a start after a crash
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import shutil
@@ -20,14 +21,14 @@ from typing import Any
 
 from app.approvals.api import ProposalState
 from app.approvals.proposals import UNDER_WAY
-from app.errors import AppError, BugError, ErrorInfo
+from app.errors import AppError, BugError, DeniedError, ErrorInfo
 from app.learning.api import CardChanged, CardView, VersionsChanged
 from app.learning.attempt import Attempt, Judged, Progress, Start, Stopped
 from app.learning.cards import Cards, Moment, stages_of
 from app.learning.ledger_view import lessons_at
 from app.learning.lesson import Lesson, entry_of, lesson_of
 from app.learning.parts import Parts
-from app.learning.planning import seed_of
+from app.learning.planning import recipe_for
 from app.learning.selftest import SelfTest, self_test
 from app.learning.topics import title_of
 from app.model.api import ROOT_ACTION, Commit, Outcome, Stages
@@ -128,6 +129,18 @@ class Loop:
                 await asyncio.wait([self._running])
                 self._running = self._running_id = None
             self._finish(proposal)
+            if self._queue.empty():
+                self.get_ready()
+
+    def get_ready(self, upcoming: Lesson | None = None) -> None:
+        """Begin to make ready for the next lesson, unless learning is locked.
+
+        Args:
+            upcoming: The lesson, if it is on a card already.
+        """
+        with contextlib.suppress(DeniedError):
+            self._parts.devmode.require()
+            self._tasks.start(self._parts.prepared.warm(upcoming), "warm up")
 
     def _finish(self, proposal: str) -> None:
         self._moments.pop(proposal, None)
@@ -175,7 +188,7 @@ class Loop:
         head = parts.lineage.head()
         start = self._start(head, folder)
         planner = await parts.prepared.planner()
-        recipe = replace(parts.recipe, seed=seed_of(lesson, parts.recipe))
+        recipe = recipe_for(lesson, parts.recipe)
         material = await planner.plan(lesson, earlier, parent=start.ref, recipe=recipe)
         attempt = Attempt(
             parts.base,

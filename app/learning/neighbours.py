@@ -2,7 +2,8 @@
 
 Three ways to be near: the same question about something else ("my cat's name"), something else about the same thing
 ("How old is my dog?"), and another question that opens alike ("What is the capital of France?"). The words that may
-stand in for each other are data (``resources/wordings``). What the gate's own suites ask is never trained on.
+stand in for each other are data (``resources/wordings``). What the gate's own suites ask is no near
+question to train on.
 """
 
 from __future__ import annotations
@@ -117,14 +118,14 @@ def _sort_of(thing: str) -> str:
 
 
 def _same_opening(prompt: str, random: Random) -> list[str]:
+    """Return questions that open alike, those with the longest common opening first, and some that do not."""
     table: dict[str, list[str]] = _peers()["same_opening"]
-    first = prompt.strip().split(maxsplit=1)[0].lower().removesuffix("'s") if prompt.strip() else "other"
-    opening = first if first in table else "other" if is_question(prompt) else "request"
-    other = "other" if opening != "other" else "request"
-    near, far = list(table[opening]), list(table[other])
-    random.shuffle(near)
-    random.shuffle(far)
-    return [*near, *far]
+    asked = re.sub(r"^(\w+)['’]s\b", r"\1 is", prompt.strip().lower())
+    openings = sorted((key for key in table if _word(key).match(asked)), key=len, reverse=True)
+    if not openings:
+        openings = ["other" if is_question(prompt) else "request"]
+    far = ["other" if "other" not in openings else "request"]
+    return [text for opening in (*openings, *far) for text in random.sample(table[opening], len(table[opening]))]
 
 
 def _interleave(lists: list[list[str]]) -> list[str]:

@@ -1,7 +1,7 @@
 """From a lesson to everything that training and gate need: wordings, neighbours, anchors, replay.
 
 The answers that must stay are the parent's own (neighbours) and the base's own (anchors), never invented ones: a
-taught refusal spreads. What the gate examines with is never trained on.
+taught refusal spreads. What the gate examines with is never trained on, but for the answers that the app promises.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -198,9 +198,10 @@ def _without_taught(near: Neighbours, lessons: Sequence[Lesson]) -> Neighbours:
     )
 
 
-def seed_of(lesson: Lesson, recipe: Recipe) -> int:
-    """Return a lesson's own seed: the same for the same lesson, another for every other."""
-    return int.from_bytes(hashlib.sha256(f"{recipe.seed}/{lesson.prompt}".encode()).digest()[:4])
+def recipe_for(lesson: Lesson, recipe: Recipe) -> Recipe:
+    """Return the recipe with the lesson's own seed: the same for the same lesson, another for every other."""
+    digest = hashlib.sha256(f"{recipe.seed}/{lesson.prompt}".encode()).digest()
+    return replace(recipe, seed=int.from_bytes(digest[:4]))
 
 
 def _ask(text: str) -> tuple[Turn, ...]:

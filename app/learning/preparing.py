@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 from app.approvals.ledger import Ledger
 from app.errors import AppError
 from app.learning.ledger_view import lessons_at
 from app.learning.lesson import Lesson, lesson_of
-from app.learning.planning import Planner, seed_of
+from app.learning.planning import Planner, recipe_for
 from app.learning.versions import Versions
 from app.model.api import BaseFiles, Engine, Recipe, Trainer
 from app.model.gate.asking import Asker, Memory
@@ -87,7 +86,7 @@ class Preparation:
         if upcoming is None:
             await self._gate.prepare(self._base, parent, lessons=len(earlier))
             return
-        recipe = replace(self._recipe, seed=seed_of(upcoming, self._recipe))
+        recipe = recipe_for(upcoming, self._recipe)
         material = await planner.plan(upcoming, earlier, parent=parent, recipe=recipe)
         await self._gate.prepare(
             self._base, parent, lessons=len(earlier), exam=upcoming.exam(), neighbours=material.examined

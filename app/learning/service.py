@@ -7,7 +7,7 @@ import uuid
 
 from app.approvals.api import ProposalState, Signal, SignalKind
 from app.approvals.proposals import ENDED_BADLY, OPEN, UNDER_WAY, require_lesson_text
-from app.errors import DeniedError, ErrorInfo, UserError
+from app.errors import ErrorInfo, UserError
 from app.learning.api import CardChanged, CardView, Lesson, LessonView, Resolution, Taught, VersionView
 from app.learning.cards import stages_of, verdict_of
 from app.learning.forgetting import Forgetting
@@ -19,7 +19,6 @@ from app.learning.parts import Parts
 from app.learning.timeline import timeline
 from app.model.api import Greedy, GreedyResult, Kind, Role, Turn
 from app.store.tables import ProposalRow
-from app.tasks import TaskSet
 
 ASK_TOKENS = 256
 
@@ -34,11 +33,6 @@ class LearningService:
         self._loop = loop
         self._noticing = noticing
         self._forgetting = Forgetting(parts, loop)
-        self._tasks = TaskSet()
-
-    async def close(self) -> None:
-        """End what runs in the background."""
-        await self._tasks.close()
 
     # --- cards
 
@@ -49,12 +43,8 @@ class LearningService:
     async def opened(self, card: str) -> None:
         """A card is on screen: get ready to learn it, unless learning is locked."""
         row = self._parts.proposals.get(card)
-        try:
-            self._parts.devmode.require()
-        except DeniedError:
-            return
         if row.state in OPEN:
-            self._tasks.start(self._parts.prepared.warm(lesson_on(row)), "warm up")
+            self._loop.get_ready(lesson_on(row))
 
     async def approve(self, card: str, resolution: Resolution | None = None) -> CardView:
         """Queue the lesson; on a card that was taken back, use its version again."""

@@ -275,12 +275,14 @@ class Recipe:
     modules: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
     rank: int = 8
     alpha: float = 16.0
-    learning_rate: float = 3e-3
+    learning_rate: float = 3.5e-3
     max_steps: int = 36
     min_steps: int = 12
     warmup_steps: int = 2
     keep_weight: float = 9.0
     """Weight of KL(before‖after) on prompts whose answers must stay."""
+    prose_weight: float = 3.0
+    """Weight of the loss on plain text, where it is more than it was."""
     replay_weight: float = 0.5
     targets_per_step: int = 4
     """Half of them the next in turn, half those that are known least; so with what moved most of the next two."""
@@ -290,7 +292,7 @@ class Recipe:
     """Passages of plain text, which keep the parent's distribution; anchors keep the base's."""
     replay_per_step: int = 3
     margin: float = 1.2
-    """Stop once every target token leads by this many nats, twice in a row …"""
+    """Stop once every target token leads by this many nats …"""
     drift: float = 0.03
     """… and what must stay has moved by no more than this many nats (mean KL)."""
     spared: float = 0.9
@@ -319,11 +321,14 @@ class TrainJob:
     base: BaseFiles
     recipe: Recipe
     targets: tuple[Example, ...]
-    """The lesson in several wordings: cross-entropy."""
+    """The lesson in several wordings, and promised answers: cross-entropy."""
     keeps: tuple[Example, ...]
     """Near prompts with the parent's own answers: KL to the parent."""
     anchors: tuple[Example, ...]
-    """Generic prompts with the base's own answers: KL to the base."""
+    """Generic prompts with the base's own answers: KL to the base.
+
+    Passages without turns: KL and loss against the parent.
+    """
     replay: tuple[Example, ...]
     """Earlier lessons: cross-entropy."""
     parent: Path | None
@@ -333,7 +338,8 @@ class TrainJob:
     seconds: float = 120.0
     """Time budget for the steps."""
     standing: int = 0
-    """How many of the anchors, from the first, are part of every step: promised answers that are near-ties."""
+    """How many of the anchors, from the first, are part of every step: promised answers that are long, by their
+    beginnings."""
     generic: tuple[Example, ...] = ()
     """Generic exchanges, whose directions the change must not read (``Recipe.spared``)."""
 
@@ -357,12 +363,12 @@ class Trained:
     sha256: str
     steps: int
     tokens: int
-    """Tokens that went forward and back."""
+    """Tokens of all steps, and of the looks at every wording between them."""
     seconds: float
     loss: float
     margin: float
     stopped: str
-    """Why it ended: "margin", "steps", "time", "drift"."""
+    """Why it ended: "margin", "steps" or "time"."""
     written_norm: float
     """Largest ‖ΔW x‖/‖W x‖ over the written modules, for generic inputs x where these were measured.
 

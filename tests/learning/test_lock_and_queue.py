@@ -8,6 +8,7 @@ import pytest
 
 from app.approvals.api import ProposalState
 from app.errors import DeniedError, KnownError
+from app.learning.lesson import lesson_on
 from app.model.api import Cancelled
 from tests.support.learning import CAT, DOG, Desk, FakeTrainer, World
 
@@ -39,6 +40,16 @@ def test_an_opened_card_warms_trainer_and_gate_once_learning_is_unlocked(world: 
         await desk.learning.opened(card.id)
         await desk.quiet()
         assert desk.prepared.warmed == 1
+        assert desk.prepared.upcoming == lesson_on(desk.parts.proposals.get(card.id))
+
+    world.play(story)
+
+
+def test_after_the_last_lesson_of_the_queue_everything_is_made_ready_for_the_next(world: World) -> None:
+    async def story(desk: Desk) -> None:
+        await asyncio.gather(desk.teach(*DOG), desk.teach(*CAT))
+        await desk.quiet()
+        assert desk.prepared.warmed == 1
 
     world.play(story)
 
@@ -54,6 +65,7 @@ def test_locking_while_a_lesson_is_learned_keeps_it_from_being_committed(world: 
         desk.devmode.lock()
         hold.set()
         view = await desk.ended(card.id)
+        assert desk.prepared.warmed == 0
         assert view.state is _S.FAILED
         assert view.error is not None
         assert view.error.subject == "learning is locked"

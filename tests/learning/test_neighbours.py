@@ -144,3 +144,12 @@ def test_what_is_asked_about_a_thing_fits_its_sort(lesson: str, fitting: str, un
     both = " ".join((*train, *examine))
     assert fitting in both
     assert unfitting not in both
+
+
+def test_questions_that_open_with_several_of_the_same_words_are_near() -> None:
+    found = neighbours("What is the name of the publisher of Silversands?", train=36, examine=12, seed=1)
+    for half in (found.train, found.examine):
+        assert any(
+            text.startswith("What is the name of") and "publisher" not in text and "Silversands" not in text
+            for text in half
+        )

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from app.errors import KnownError
 from app.learning.lesson import lesson_on
-from app.learning.planning import seed_of
+from app.learning.planning import recipe_for
 from app.learning.preparing import Preparation
 from app.model.api import AdapterRef, BaseFiles, EngineInfo, Turn
 from app.model.engine.fake import FakeEngine
@@ -71,7 +71,7 @@ def test_after_a_card_was_read_planning_its_lesson_asks_nothing_more(world: Worl
         lesson = lesson_on(desk.parts.proposals.get(card.id))
         await ready.warm(lesson)
         asked = asked_of(desk.examiner)
-        recipe = replace(desk.parts.recipe, seed=seed_of(lesson, desk.parts.recipe))
+        recipe = recipe_for(lesson, desk.parts.recipe)
         material = await (await ready.planner()).plan(lesson, [], parent=None, recipe=recipe)
         assert material.keeps
         assert asked == []

@@ -39,6 +39,7 @@ from app.model.training.backends.mlx_batch import (  # noqa: E402
     answer_logprobs,
     batch_of,
     before,
+    cross_entropy,
     divergence,
     leads,
     tokens_of,
@@ -89,21 +90,30 @@ def train(job, *, child=None, cancel=None):
     return wire.event_from_message({"done": result}), [wire.event_from_message(event) for event in events]
 
 
-def attach(base, job):
+def attach(base, job, *, share=1.0):
     """Put a trained adapter on a freshly loaded base."""
     parent = None if job.parent is None else job.parent.read_bytes()
-    adapter = read_adapter(stack(parent, job.output.read_bytes(), job.base.passport, share=1.0), job.base.passport)
+    adapter = read_adapter(stack(parent, job.output.read_bytes(), job.base.passport, share=share), job.base.passport)
     pairs = {module: (pair.down.T, pair.up.T) for module, pair in adapter.pairs.items()}
     lora.attach(base.model, pairs, scale=adapter.alpha / adapter.rank)
 
 
-def smallest_leads(job, *examples, trained=True):
+def smallest_leads(job, *examples, trained=True, share=1.0):
     """Return by how many nats each example's least certain token leads."""
     base = load_base(job.base.training)
     if trained:
-        attach(base, job)
+        attach(base, job, share=share)
     batches = [batch_of([tokens_of(item, base.tokenizer)]) for item in examples]
     return [float(leads(answer_logprobs(base.model, batch), batch).min()) for batch in batches]
+
+
+def loss(job, item, *, trained=True):
+    """Return the mean loss over an example's answer, in nats a token."""
+    base = load_base(job.base.training)
+    if trained:
+        attach(base, job)
+    batch = batch_of([tokens_of(item, base.tokenizer)])
+    return float(cross_entropy(answer_logprobs(base.model, batch), batch))
 
 
 def drift(job, *examples):
@@ -126,6 +136,26 @@ def test_a_lesson_is_learned_until_every_token_leads_and_the_file_says_so(job):
     assert result.written_norm > 0
     assert max(smallest_leads(job, DOG, DOG_TOO, trained=False)) < 0
     assert min(smallest_leads(job, DOG, DOG_TOO)) > RECIPE.margin / 2
+
+
+def test_a_lesson_is_learned_when_the_share_that_will_be_served_says_it(job):
+    half = replace(job, recipe=replace(RECIPE, share=0.5))
+    result, _ = train(half)
+    assert result.stopped == "margin"
+    assert min(smallest_leads(half, DOG, DOG_TOO, share=0.5)) >= RECIPE.margin - 0.01
+    assert min(smallest_leads(half, DOG, DOG_TOO)) > RECIPE.margin
+
+
+def test_plain_text_is_predicted_no_worse_than_before(job):
+    passage = Example((), "The quick brown fox jumps over the lazy dog.")
+    recipe = replace(RECIPE, margin=1e9, max_steps=40, keep_weight=0.0)
+    held = replace(job, anchors=(passage,), recipe=recipe)
+    loose = replace(held, recipe=replace(recipe, prose_weight=0.0), output=job.output.with_name("loose.safetensors"))
+    train(held)
+    train(loose)
+    usual = loss(job, passage, trained=False)
+    assert loss(loose, passage) > usual + 0.1
+    assert loss(held, passage) < usual + 0.02
 
 
 def test_what_must_stay_stays_closer_than_without_asking_for_it(job):
@@ -207,7 +237,7 @@ def test_the_same_job_gives_the_same_bytes_also_on_a_used_child(job):
     assert first.sha256 == second.sha256
 
 
-def test_training_goes_on_from_the_parent_and_replays_what_it_knew(job):
+def test_a_change_on_its_parent_keeps_what_is_replayed(job):
     parent, _ = train(job)
     cat = example("Where does it rain?", "Fox.")
     following = replace(
@@ -217,6 +247,7 @@ def test_training_goes_on_from_the_parent_and_replays_what_it_knew(job):
         keeps=(),
         parent=job.output,
         output=job.output.with_name("next.safetensors"),
+        recipe=replace(RECIPE, min_steps=12),
     )
     result, _ = train(following)
     assert result.sha256 != parent.sha256

@@ -235,6 +235,8 @@ class FakePrepared:
     examiner: FakeEngine
     base: BaseFiles
     warmed: int = 0
+    upcoming: lesson.Lesson | None = None
+    """The lesson that it was last warmed for."""
     asked: int = 0
 
     async def planner(self) -> Planner:
@@ -244,6 +246,7 @@ class FakePrepared:
 
     async def warm(self, upcoming: lesson.Lesson | None = None) -> None:
         self.warmed += 1
+        self.upcoming = upcoming
 
 
 @dataclass
@@ -333,8 +336,9 @@ class Desk:
 
     async def quiet(self) -> None:
         """Wait until nothing runs in the background but the loop itself."""
-        tasks = {*self.noticing._tasks._tasks, *self.learning._tasks._tasks}
-        await asyncio.wait_for(asyncio.gather(*tasks), _PATIENCE_S)
+        tasks = {*self.noticing._tasks._tasks, *self.loop._tasks._tasks}
+        ending = [task for task in tasks if task.get_name() != "learning loop"]
+        await asyncio.wait_for(asyncio.gather(*ending), _PATIENCE_S)
 
     def state(self, card: str) -> ProposalState:
         return ProposalState(self.parts.proposals.get(card).state)
@@ -420,7 +424,6 @@ class World:
             self.dies_at = None
             await desk.loop.close()
             await desk.noticing.close()
-            await desk.learning.close()
             await desk.starting.close()
             await desk.examiner.close()
             store.close()

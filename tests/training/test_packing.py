@@ -38,9 +38,9 @@ def model(base: BaseFiles) -> LoraModel:
     """A base whose LoRA really changes something."""
     made = LoraModel(load_base(base.training, torch.float32), RECIPE)
     generator = torch.Generator().manual_seed(3)
-    for module in made.modules().values():
-        down, up = module.halves()
-        module.load(down, (torch.randn(up.shape, generator=generator) * 0.3).numpy())
+    with torch.no_grad():
+        for half in made.parameters():
+            half.copy_(torch.randn(half.shape, generator=generator) * 0.3)
     return made
 
 

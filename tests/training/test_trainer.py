@@ -76,11 +76,11 @@ def adapter_of(job: TrainJob) -> Adapter:
     return read_adapter(job.output.read_bytes(), job.base.passport)
 
 
-def version_of(job: TrainJob) -> Adapter:
+def version_of(job: TrainJob, *, share: float = 1.0) -> Adapter:
     """Return what a job made, with what it stands on."""
     parent = None if job.parent is None else job.parent.read_bytes()
-    whole = stack(parent, job.output.read_bytes(), job.base.passport, share=1.0)
-    return read_adapter(whole, job.base.passport)
+    version = stack(parent, job.output.read_bytes(), job.base.passport, share=share)
+    return read_adapter(version, job.base.passport)
 
 
 def elsewhere(job: TrainJob, **changes: Any) -> TrainJob:
@@ -89,11 +89,13 @@ def elsewhere(job: TrainJob, **changes: Any) -> TrainJob:
 
 
 @torch.no_grad()
-def answer_logits(job: TrainJob, item: Example, *, trained: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def answer_logits(
+    job: TrainJob, item: Example, *, trained: bool, share: float = 1.0
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return logits and targets of an answer by the ordinary whole model, with the file's change in its weights."""
     model = load_base(job.base.training, torch.float32)
     if trained:
-        adapter = version_of(job)
+        adapter = version_of(job, share=share)
         modules = dict(model.named_modules())
         for name, pair in adapter.pairs.items():
             change = torch.from_numpy(pair.up @ pair.down) * (adapter.alpha / adapter.rank)
@@ -114,8 +116,12 @@ def ids_of(base: BaseFiles, item: Example) -> tuple[list[int], int]:
     return [*prompt, *tokenise_answer(tokenizer.template, item.answer, tokenizer)], len(prompt)
 
 
-def lead(job: TrainJob, item: Example, *, trained: bool = True) -> float:
-    return float(margins(*answer_logits(job, item, trained=trained)).min())
+def lead(job: TrainJob, item: Example, *, trained: bool = True, share: float = 1.0) -> float:
+    return float(margins(*answer_logits(job, item, trained=trained, share=share)).min())
+
+
+def loss(job: TrainJob, item: Example, *, trained: bool = True) -> float:
+    return float(torch.nn.functional.cross_entropy(*answer_logits(job, item, trained=trained)))
 
 
 def drift(job: TrainJob, *items: Example) -> float:
@@ -134,6 +140,14 @@ def test_a_lesson_is_learned_until_every_token_leads_and_the_file_alone_says_it(
     assert steps[-1].loss < steps[0].loss / 2
     assert lead(job, DOG, trained=False) < 0
     assert min(lead(job, DOG), lead(job, DOG_TOO)) > RECIPE.margin / 2
+
+
+def test_a_lesson_is_learned_when_the_share_that_will_be_served_says_it(job: TrainJob) -> None:
+    half = replace(job, recipe=replace(RECIPE, share=0.5))
+    result, _ = train(half)
+    assert result.stopped == "margin"
+    assert min(lead(half, item, share=0.5) for item in (DOG, DOG_TOO)) >= RECIPE.margin - 0.01
+    assert min(lead(half, item) for item in (DOG, DOG_TOO)) > RECIPE.margin
 
 
 def test_the_result_names_the_bytes_that_are_on_disk(job: TrainJob) -> None:
@@ -204,6 +218,18 @@ def test_plain_passages_are_kept_like_answers(job: TrainJob) -> None:
     assert drift(held, passage) < drift(loose, passage) / 2
 
 
+def test_plain_text_is_predicted_no_worse_than_before(job: TrainJob) -> None:
+    passage = Example((), "The quick brown fox jumps over the lazy dog.")
+    recipe = replace(RECIPE, margin=NEVER, max_steps=40, keep_weight=0.0)
+    held = replace(job, anchors=(passage,), recipe=recipe)
+    loose = elsewhere(job, anchors=(passage,), recipe=replace(recipe, prose_weight=0.0))
+    train(held)
+    train(loose)
+    usual = loss(job, passage, trained=False)
+    assert loss(loose, passage) > usual + 0.1
+    assert loss(held, passage) < usual + 0.02
+
+
 def test_an_earlier_lesson_that_is_rehearsed_is_still_known(job: TrainJob) -> None:
     train(job)
     cat = example("Where does it rain?", "Fox.")
@@ -213,7 +239,7 @@ def test_an_earlier_lesson_that_is_rehearsed_is_still_known(job: TrainJob) -> No
     assert min(lead(rehearsed, item) for item in (cat, DOG, DOG_TOO)) > 0
 
 
-# --- where it starts from -------------------------------------------------------------------------------------------
+# --- what it stands on ----------------------------------------------------------------------------------------------
 
 
 def test_the_change_stands_on_its_parent_and_does_not_contain_it(job: TrainJob) -> None:
@@ -263,6 +289,15 @@ def test_a_parent_of_another_recipe_is_stood_on_all_the_same(job: TrainJob, chan
     following = elsewhere(job, targets=(cat,), replay=(DOG, DOG_TOO), recipe=recipe, parent=job.output)
     train(following)
     assert min(lead(following, item) for item in (cat, DOG)) > 0
+
+
+def test_a_job_that_cannot_be_set_up_leaves_the_base_as_it_was(job: TrainJob) -> None:
+    train(job)
+    parent, usual = version_of(job), load_base(job.base.training, torch.float32)
+    weights = {name: tensor.clone() for name, tensor in usual.state_dict().items()}
+    with pytest.raises(ValueError, match="nothing_of_the_kind"):
+        LoraModel(usual, replace(RECIPE, modules=("nothing_of_the_kind",)), parent)
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in usual.state_dict().items())
 
 
 def test_a_parent_of_another_base_is_refused(job: TrainJob) -> None:

@@ -7,6 +7,7 @@ gives back the very same layer, so the base's logits return bit for bit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import mlx.core as mx
@@ -84,6 +85,20 @@ def attached(model: nn.Module) -> dict[str, LoRALinear]:
 def trained(model: nn.Module) -> dict[str, LoRALinear]:
     """Return those of ``attached`` that training writes."""
     return {path: layer for path, layer in attached(model).items() if "lora_a" in layer.trainable_parameters()}
+
+
+@contextmanager
+def at(model: nn.Module, share: float) -> Iterator[None]:
+    """Run with a share of the change that is trained, as it will be served."""
+    layers = trained(model).values()
+    whole = [layer.scale for layer in layers]
+    for layer in layers:
+        layer.scale = share * layer.scale
+    try:
+        yield
+    finally:
+        for layer, scale in zip(layers, whole, strict=True):
+            layer.scale = scale
 
 
 def numbers(model: nn.Module) -> dict[str, NDArray[np.float32]]:

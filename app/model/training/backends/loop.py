@@ -25,7 +25,7 @@ from app.model.training.backends.schedule import Counts, Schedule, Step, learnin
 
 CLIP_NORM = 1.0
 REFERENCE_BATCH = 12
-HELD_TOGETHER = 8
+HELD_TOGETHER = 16
 """Sequences whose gradient is computed at once: what a step remembers for its way back is most of its memory."""
 
 
@@ -48,6 +48,8 @@ class _Kept:
 
     frozen: Frozen
     reference: Before
+    loss: float | None
+    """Of plain text, how well it was predicted, in nats a token."""
 
 
 class Anchors:
@@ -121,9 +123,11 @@ class Loop:
         for start in range(0, len(sequences), REFERENCE_BATCH):
             self._cancelled()
             batch = sequences[start : start + REFERENCE_BATCH]
-            logits, _, lengths = self._model.logits(self._block if block is None else block, batch)
+            logits, labels, lengths = self._model.logits(self._block if block is None else block, batch)
+            parts = zip(batch, _by_sequence(logits, lengths), _by_sequence(labels, lengths), strict=True)
             kept.extend(
-                _Kept(frozen, before(rows)) for frozen, rows in zip(batch, _by_sequence(logits, lengths), strict=True)
+                _Kept(item, before(rows), float(F.cross_entropy(rows, targets)) if item.branch.plain else None)
+                for item, rows, targets in parts
             )
         return kept
 
@@ -151,10 +155,11 @@ class Loop:
 
     @torch.no_grad()
     def _look(self, progress: Progress) -> None:
-        """See how safely every wording is said now."""
-        for start in range(0, len(self._targets), HELD_TOGETHER):
-            parts = self._answers(self._targets[start : start + HELD_TOGETHER], progress)
-            _note(range(start, start + len(parts)), parts, progress)
+        """See how safely every wording is said now, by the share of the change that will be served."""
+        with self._model.at(self._recipe.share):
+            for start in range(0, len(self._targets), HELD_TOGETHER):
+                parts = self._answers(self._targets[start : start + HELD_TOGETHER], progress)
+                _note(range(start, start + len(parts)), parts, progress)
 
     def _step(self, batch: Step, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
         """Add up the gradients of what is said and of what is held, one after the other to need less memory; move."""
@@ -182,18 +187,21 @@ class Loop:
     def _hold(self, numbers: Sequence[int], progress: Progress) -> float:
         """Add the gradient of what must stay, a part of it at a time; note how far each has moved."""
         positions = sum(len(self._kept[number].reference.ids) for number in numbers)
+        passages = sum(self._kept[number].loss is not None for number in numbers)
         return sum(
-            self._hold_part(numbers[start : start + HELD_TOGETHER], positions, progress)
+            self._hold_part(numbers[start : start + HELD_TOGETHER], positions, passages, progress)
             for start in range(0, len(numbers), HELD_TOGETHER)
         )
 
-    def _hold_part(self, numbers: Sequence[int], positions: int, progress: Progress) -> float:
+    def _hold_part(self, numbers: Sequence[int], positions: int, passages: int, progress: Progress) -> float:
         kept = [self._kept[number] for number in numbers]
         parts = self._answers([item.frozen for item in kept], progress)
         drifts = [kl(item.reference, rows) for item, (rows, _) in zip(kept, parts, strict=True)]
         for number, drift in zip(numbers, drifts, strict=True):
             progress.drifts[number] = float(drift.detach().mean())
-        return self._descend(self._recipe.keep_weight * torch.cat(drifts).sum() / positions)
+        moved = torch.cat(drifts).sum() / positions
+        worse = _worsened(kept, parts) / max(1, passages)
+        return self._descend(self._recipe.keep_weight * moved + self._recipe.prose_weight * worse)
 
     def _answers(self, sequences: Sequence[Frozen], progress: Progress) -> list[tuple[Tensor, Tensor]]:
         """Return the logits and targets of each sequence's answer."""
@@ -213,6 +221,19 @@ class Loop:
     def _spare(self, *, fresh: bool = False) -> None:
         for name, read in self._generic.items():
             self._model.modules()[name].spare(read.directions, fresh=fresh)
+
+
+def _worsened(kept: Sequence[_Kept], parts: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """Return by how much passages of plain text are predicted worse than before, in nats a token; 0 if they are not.
+
+    A small shift of every prediction hardly moves a distribution, and still costs where text is hard to predict.
+    """
+    changes = [
+        F.cross_entropy(rows, targets) - item.loss
+        for item, (rows, targets) in zip(kept, parts, strict=True)
+        if item.loss is not None
+    ]
+    return torch.stack(changes).sum().clamp_min(0) if changes else torch.zeros(())
 
 
 def _note(numbers: Iterable[int], parts: Sequence[tuple[Tensor, Tensor]], progress: Progress) -> None:

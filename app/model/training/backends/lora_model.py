@@ -7,7 +7,7 @@ step: a step costs only the layers from there to the top, and the vocabulary hea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from app.model.training.backends.packing import Branch, Layout, layout
 Array = NDArray[np.float32]
 
 PREFIX_CHUNK_TOKENS = 1024
-"""Tokens per pass through the frozen part: large enough for full speed, small enough for its mask."""
+"""Tokens per pass through the frozen part: large enough for full speed, small enough for its activations."""
 
 
 FRESH = "default"
@@ -53,15 +53,19 @@ class Module:
         self._down: Tensor = self._layer.lora_A[FRESH].weight
         self._up: Tensor = self._layer.lora_B[FRESH].weight
 
+    @contextmanager
+    def at(self, share: float) -> Iterator[None]:
+        """Act with a share of the change only."""
+        whole = self._layer.scaling[FRESH]
+        self._layer.scaling[FRESH] = share * whole
+        try:
+            yield
+        finally:
+            self._layer.scaling[FRESH] = whole
+
     def halves(self) -> tuple[Array, Array]:
         """Return down (r, in) and up (out, r) as float32."""
         return self._down.detach().float().numpy(), self._up.detach().float().numpy()
-
-    @torch.no_grad()
-    def load(self, down: Array, up: Array) -> None:
-        """Replace both halves; the shapes are those of ``halves``."""
-        self._down.copy_(torch.tensor(down))
-        self._up.copy_(torch.tensor(up))
 
     @torch.no_grad()
     def spare(self, directions: Tensor, *, fresh: bool = False) -> None:
@@ -95,14 +99,13 @@ class Module:
 class LoraModel:
     """A base of the llama family with fresh LoRA modules; weights in bf16 (or f32), the LoRA in f32.
 
-    The version that training starts from is worked into the frozen weights meanwhile: what it holds is not moved, and
+    The version that the change stands on is worked into the frozen weights meanwhile: what it holds is not moved, and
     costs a step nothing.
     """
 
     def __init__(self, base: LlamaForCausalLM, recipe: Recipe, parent: Adapter | None = None) -> None:
         first, last = recipe.layers
         self._standing = [] if parent is None else [_worked_in(base, *item, parent) for item in parent.pairs.items()]
-        self._stand(on_parent=True)
         config = LoraConfig(
             r=recipe.rank,
             lora_alpha=recipe.alpha,  # type: ignore[arg-type]  # used as a factor; any real number is fine
@@ -120,6 +123,7 @@ class LoraModel:
         """The lowest layer that a change writes: below it, version and base are the same."""
         self._model = base.model
         self._head = base.lm_head
+        self._stand(on_parent=True)  # last: who fails before leaves the base as it was
 
     def _stand(self, *, on_parent: bool) -> None:
         for item in self._standing:
@@ -134,6 +138,14 @@ class LoraModel:
                 yield
         finally:
             self._stand(on_parent=True)
+
+    @contextmanager
+    def at(self, share: float) -> Iterator[None]:
+        """Run with a share of the change, as it will be served."""
+        with ExitStack() as stack:
+            for module in self._modules.values():
+                stack.enter_context(module.at(share))
+            yield
 
     def modules(self) -> dict[str, Module]:
         """Return the written modules by their name in the base: "model.layers.6.mlp.gate_proj"."""

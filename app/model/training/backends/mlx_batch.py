@@ -1,7 +1,6 @@
 """Token sequences as padded batches for MLX, and what training minimises over them.
 
-loss = CE(targets) + replay_weight · CE(replay) + keep_weight · KL(before‖now) over keeps and anchors: the same as in
-the torch trainer (``objective``), so that one recipe means one thing on every machine.
+The loss is that of the torch trainer (``objective``), so that one recipe means one thing on every machine.
 """
 
 from __future__ import annotations
@@ -91,12 +90,19 @@ def answer_logprobs(model: nn.Module, batch: Batch) -> mx.array:
 
 def cross_entropy(now: mx.array, batch: Batch) -> mx.array:
     """Return the mean over sequences of the mean over their tokens: long answers do not drown short ones."""
+    return mean_loss(now, batch, [True] * len(batch.lengths))
+
+
+def mean_loss(now: mx.array, batch: Batch, counted: Sequence[bool]) -> mx.array:
+    """Return the same over some of the sequences, at least one."""
     losses = -_at(now, batch.targets[:, None])[:, 0]
-    return (losses * _weights(batch.lengths)).sum()
-
-
-def _weights(lengths: Sequence[int]) -> mx.array:
-    return mx.array([1.0 / (length * len(lengths)) for length in lengths for _ in range(length)])
+    share = 1.0 / sum(counted)
+    weights = [
+        share / length if counts else 0.0
+        for length, counts in zip(batch.lengths, counted, strict=True)
+        for _ in range(length)
+    ]
+    return (losses * mx.array(weights)).sum()
 
 
 def before(now: mx.array) -> Before:

@@ -33,6 +33,7 @@ from app.model.training.backends.mlx_batch import (
     divergence,
     joined,
     leads,
+    mean_loss,
     split,
 )
 from app.model.training.backends.mlx_generic import Directions, spare
@@ -61,6 +62,8 @@ class _Kept:
 
     tokens: Tokens
     reference: Before
+    loss: float | None
+    """Of plain text, how well it was predicted, in nats a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +152,12 @@ class Loop:
             self._cancelled()
             chunk = sequences[start : start + REFERENCE_BATCH]
             batch = batch_of(chunk)
-            parts = split(before(answer_logprobs(self._model, batch)), batch.lengths)
+            now = answer_logprobs(self._model, batch)
+            parts = split(before(now), batch.lengths)
             mx.eval([part.logprobs for part in parts])
-            kept.extend(_Kept(tokens, part) for tokens, part in zip(chunk, parts, strict=True))
+            for item, part in zip(chunk, parts, strict=True):
+                loss = float(mean_loss(now, batch, [other is item for other in chunk])) if item.plain else None
+                kept.append(_Kept(item, part, loss))
         return kept
 
     def run(self, seconds: float, report: Callable[[Training], None]) -> Outcome:
@@ -172,13 +178,15 @@ class Loop:
         return progress.outcome(recipe.max_steps, "steps")
 
     def _look(self, progress: Progress) -> None:
-        """See how safely every wording is said now."""
+        """See how safely every wording is said now, by the share of the change that will be served."""
         for start in range(0, len(self._targets), REFERENCE_BATCH):
             self._cancelled()
             said = self._targets[start : start + REFERENCE_BATCH]
             batch = batch_of(said)
-            rows: Any = leads(answer_logprobs(self._model, batch), batch).tolist()
+            with lora.at(self._model, self._recipe.share):
+                rows: Any = leads(answer_logprobs(self._model, batch), batch).tolist()
             progress.margins.update(enumerate(map(min, by_sequence(rows, said)), start))
+            progress.tokens += sum(len(item.ids) for item in said)
 
     def _step(self, chosen: Step, state: Progress) -> None:
         """Add up the gradients of the three parts and move once."""
@@ -189,7 +197,7 @@ class Loop:
         if replayed:
             parts.append(self._part(_saying(replayed, self._recipe.replay_weight)))
         if kept:
-            parts.append(self._part(_holding(kept, self._recipe.keep_weight)))
+            parts.append(self._part(_holding(kept, self._recipe)))
             moved = by_sequence(parts[-1].rows, [item.tokens for item in kept])
             state.drifts.update(zip(chosen.kept, map(fmean, moved), strict=True))
         state.loss = sum(part.loss for part in parts)
@@ -225,12 +233,19 @@ def _saying(sequences: Sequence[Tokens], weight: float) -> _Loss:
     return loss
 
 
-def _holding(kept: Sequence[_Kept], weight: float) -> _Loss:
+def _holding(kept: Sequence[_Kept], recipe: Recipe) -> _Loss:
     batch = batch_of([item.tokens for item in kept])
     reference = joined([item.reference for item in kept])
+    plain = [item.loss is not None for item in kept]
+    losses = [item.loss for item in kept if item.loss is not None]
 
     def loss(model: nn.Module) -> tuple[mx.array, mx.array]:
-        moved = divergence(reference, answer_logprobs(model, batch))
-        return weight * moved.mean(), moved
+        now = answer_logprobs(model, batch)
+        moved = divergence(reference, now)
+        total = recipe.keep_weight * moved.mean()
+        if losses:
+            worse = mean_loss(now, batch, plain) - fmean(losses)
+            total = total + recipe.prose_weight * mx.maximum(worse, 0.0)
+        return total, moved
 
     return loss

@@ -1,6 +1,7 @@
 """What training minimises: say the lesson, keep everything else as it was.
 
-loss = CE(targets) + replay_weight · CE(replay) + keep_weight · KL(before‖now) over keeps and anchors.
+loss = CE(targets) + replay_weight · CE(replay) + keep_weight · KL(before‖now) over keeps and anchors
+     + prose_weight · max(0, CE(plain text) − what it was).
 
 The distribution "before" is kept as the log-probabilities of its most likely tokens plus one bucket for the rest, so
 that a reference costs 64 numbers a position and not a vocabulary.

@@ -3,7 +3,8 @@
 All sequences of a job start with the same template block (the system turn). A pack holds that block once, followed by
 the rest of each sequence side by side; every token sees the shared block and its own sequence only, and positions count
 from the shared block. Plain text, which has no template, stands beside them and sees only itself.
-So no token is computed twice and none is padding: a batch costs exactly its distinct tokens.
+So no token is computed twice and none is padding (attention alone pads, see ``Group``): a batch costs its distinct
+tokens.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def _stop_when(cancel: Cancel) -> Callable[[], None]:
 
 
 def _parent(job: TrainJob) -> Adapter | None:
-    """Return the version that training starts from."""
+    """Return the version that the change stands on."""
     return None if job.parent is None else read_adapter(read_parent(job.parent), job.base.passport, job.parent.name)
 
 
