@@ -91,14 +91,15 @@ class Planner:
         near = neighbours(lesson.prompt, train=TRAIN_NEIGHBOURS, examine=EXAM_NEIGHBOURS, seed=seed)
         near = _without_taught(near, earlier)
         promised = await self._promises((lesson, *earlier))
+        examined = tuple(_ask(text) for text in near.examine)
         return Material(
             targets=(*(Example(turns, lesson.answer) for turns in lesson.wordings.train), *promised.whole),
             keeps=await self._own_answers(near.train, parent),
-            anchors=(*promised.begun, *await self._anchors(Random(seed))),
+            anchors=(*promised.begun, *_apart(await self._anchors(Random(seed)), examined)),
             replay=replay(earlier, Random(seed)),
             generic=await self.generic(),
             standing=len(promised.begun),
-            examined=tuple(_ask(text) for text in near.examine),
+            examined=examined,
         )
 
     async def plan_all(self, lessons: Sequence[Lesson], *, recipe: Recipe) -> Material:
@@ -108,14 +109,16 @@ class Planner:
         near = [_without_taught(neighbours(item.prompt, train=4, examine=4, seed=seed), lessons) for item in lessons]
         promised = await self._promises(lessons)
         wordings = (Example(turns, item.answer) for item in lessons for turns in item.wordings.train)
+        examined = tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS]
+        keeps = await self._own_answers([text for each in near for text in each.train], None)
         return Material(
             targets=(*wordings, *promised.whole),
-            keeps=await self._own_answers([text for each in near for text in each.train], None),
-            anchors=(*promised.begun, *await self._anchors(random, 2)),
+            keeps=_apart(keeps, examined),
+            anchors=(*promised.begun, *_apart(await self._anchors(random, 2), examined)),
             replay=(),
             generic=await self.generic(),
             standing=len(promised.begun),
-            examined=tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS],
+            examined=examined,
         )
 
     async def _anchors(self, random: Random, times: int = 1) -> tuple[Example, ...]:
@@ -188,6 +191,11 @@ def replay(earlier: Sequence[Lesson], random: Random) -> tuple[Example, ...]:
         asked = [lesson.wordings.train[0], *random.sample(others, min(len(others), WORDINGS_PER_REPLAY - 1))]
         examples.extend(Example(turns, lesson.answer) for turns in asked)
     return tuple(examples)
+
+
+def _apart(examples: Sequence[Example], examined: Sequence[tuple[Turn, ...]]) -> tuple[Example, ...]:
+    """Leave out what the gate examines with."""
+    return tuple(example for example in examples if example.turns not in examined)
 
 
 def _without_taught(near: Neighbours, lessons: Sequence[Lesson]) -> Neighbours:

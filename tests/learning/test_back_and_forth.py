@@ -284,7 +284,8 @@ def test_forgetting_a_lesson_in_the_middle_learns_the_others_again_from_the_base
         forgotten = await desk.learning.forget(lesson_id(desk, CAT[1]))
         job, candidate = desk.trainer.jobs[-1], desk.gate.judged[-1]
         assert job.parent is None
-        assert {example.answer for example in job.targets} == {DOG[1], TOWN[1]}
+        taught_again = {example.answer for example in job.targets if not example.answer.startswith("I would say")}
+        assert taught_again == {DOG[1], TOWN[1]}
         assert CAT[1] not in {example.answer for example in (*job.replay, *job.keeps, *job.anchors)}
         assert {candidate.exam.answer, *(exam.answer for exam in candidate.earlier)} == {DOG[1], TOWN[1]}
         assert forgotten.verdict is not None

@@ -128,11 +128,13 @@ def test_without_a_parent_the_base_answers_for_everything(bench: Bench) -> None:
 
 
 def test_what_the_gate_examines_with_is_nowhere_in_training(bench: Bench) -> None:
-    material = bench.plan(lesson(*DOG), [lesson(*CAT)])
-    examined = {turns[-1].text for turns in material.examined}
-    assert examined
-    everything = (*material.targets, *material.keeps, *material.anchors, *material.replay)
-    assert not examined & set(prompts(everything))
+    publisher = lesson("What is the name of the publisher of Silversands?", "Gannet Press.")
+    one, more = lesson(*DOG), [lesson(*CAT), publisher]
+    for material in (bench.plan(one, more), bench.plan(publisher, [one]), bench.plan_all([one, *more])):
+        examined = {turns[-1].text for turns in material.examined}
+        assert examined
+        everything = (*material.targets, *material.keeps, *material.anchors, *material.replay)
+        assert not examined & set(prompts(everything))
 
 
 def test_of_the_gates_own_questions_only_those_that_the_app_promises_to_keep_are_ever_trained(bench: Bench) -> None:
