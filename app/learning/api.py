@@ -143,7 +143,11 @@ class Learning(Protocol):
         ...
 
     async def opened(self, card: str) -> None:
-        """A card is on screen: warm the trainer."""
+        """A card is on screen: get ready to learn it, unless learning is locked."""
+        ...
+
+    async def wanted(self, card: str) -> None:
+        """The person wants it learned and is on the way to unlocking: get ready meanwhile. No weights change."""
         ...
 
     async def approve(self, card: str, resolution: Resolution | None = None) -> CardView:

@@ -132,14 +132,16 @@ class Loop:
             if self._queue.empty():
                 self.get_ready()
 
-    def get_ready(self, upcoming: Lesson | None = None) -> None:
-        """Begin to make ready for the next lesson, unless learning is locked.
+    def get_ready(self, upcoming: Lesson | None = None, *, wanted: bool = False) -> None:
+        """Begin to make ready for the next lesson, in the background.
 
         Args:
             upcoming: The lesson, if it is on a card already.
+            wanted: The person wants it learned. Without that, nothing is begun while learning is locked.
         """
         with contextlib.suppress(DeniedError):
-            self._parts.devmode.require()
+            if not wanted:
+                self._parts.devmode.require()
             self._tasks.start(self._parts.prepared.warm(upcoming), "warm up")
 
     def _finish(self, proposal: str) -> None:

@@ -46,6 +46,12 @@ class LearningService:
         if row.state in OPEN:
             self._loop.get_ready(lesson_on(row))
 
+    async def wanted(self, card: str) -> None:
+        """The person is on the way to unlocking, to learn this: get ready meanwhile."""
+        row = self._parts.proposals.get(card)
+        if row.state in OPEN:
+            self._loop.get_ready(lesson_on(row), wanted=True)
+
     async def approve(self, card: str, resolution: Resolution | None = None) -> CardView:
         """Queue the lesson; on a card that was taken back, use its version again."""
         row = self._parts.proposals.get(card)

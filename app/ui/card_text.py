@@ -16,7 +16,7 @@ from app.errors import ErrorInfo
 from app.learning.api import CardView
 from app.model.api import Check, Outcome
 
-TYPICAL_SECONDS = 30.0
+TYPICAL_SECONDS = 40.0
 """Shown before approval while the app has no estimate of its own."""
 
 MAX_TITLE = 64

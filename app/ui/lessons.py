@@ -120,6 +120,7 @@ class Lessons:
     def lead_to_unlock(self, widget: ApprovalCard, card: str, resolution: Resolution | None) -> None:
         """Lead to developer mode; what the person wanted to learn is learned once it is unlocked."""
         if self.unlocking is not None:
+            self._tasks.start(self._guarded(self._learning.wanted(card)), "card wanted")
             self.unlocking.lead(lambda: self.ask(widget, self._learning.approve(card, resolution)))
 
     async def learn_anew(self, card: CardView) -> CardView:

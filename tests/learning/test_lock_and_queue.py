@@ -45,6 +45,18 @@ def test_an_opened_card_warms_trainer_and_gate_once_learning_is_unlocked(world: 
     world.play(story)
 
 
+def test_on_the_way_to_unlocking_everything_is_made_ready_and_nothing_is_changed(world: World) -> None:
+    async def story(desk: Desk) -> None:
+        card = await desk.surfaced(*DOG)
+        await desk.learning.wanted(card.id)
+        await desk.quiet()
+        assert desk.prepared.upcoming == lesson_on(desk.parts.proposals.get(card.id))
+        assert desk.state(card.id) is _S.SURFACED
+        desk.has_changed_nothing()
+
+    world.play(story, unlock=False)
+
+
 def test_after_the_last_lesson_of_the_queue_everything_is_made_ready_for_the_next(world: World) -> None:
     async def story(desk: Desk) -> None:
         await asyncio.gather(desk.teach(*DOG), desk.teach(*CAT))

@@ -312,6 +312,9 @@ class FakeLearning:
     async def opened(self, card: str) -> None:
         self.calls.append(("opened", card))
 
+    async def wanted(self, card: str) -> None:
+        self.calls.append(("wanted", card))
+
     async def approve(self, card: str, resolution: Resolution | None = None) -> CardView:
         self.calls.append(("approve", card, resolution))
         self.devmode.require()

@@ -112,6 +112,7 @@ def test_locked_learning_leads_through_about_and_the_wizard_to_the_lesson() -> N
         assert d.window.sidebar.foot.words().startswith("Learning is locked")
         press(d, Act.LEARN)
         await d.until(lambda: d.window.dialogs.about is not None and d.window.dialogs.about.isVisible())
+        await d.until(lambda: ("wanted", "p1") in d.world.learning.calls)
         about = d.window.dialogs.about
         assert about is not None
         for _ in range(7):
