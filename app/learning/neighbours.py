@@ -18,7 +18,7 @@ from typing import Any
 
 from app.learning.wordings import is_question
 from app.model.gate.suites import load_suites
-from app.model.gate.text import words
+from app.model.gate.text import same_question, words
 
 _NAME = re.compile(r"(?<=\s)(?!I\b)(?:[A-Z][\w'’.-]*(?:\s+(?:of|de|the|von|van|du|la|le)\s+|\s+)?)+")
 _OWNED = re.compile(
@@ -40,18 +40,17 @@ class Neighbours:
 def neighbours(prompt: str, *, train: int, examine: int, seed: int) -> Neighbours:
     """Return up to ``train`` and ``examine`` near prompts: every kind of nearness in both, no prompt in both."""
     random = Random(seed)
-    own = prompt.strip().lower()
     kinds = [
         _other_owner(prompt),
         *_other_subject(prompt, random),
         _other_relation(prompt),
         _same_opening(prompt, random),
     ]
-    taken: set[str] = {own}
+    taken = {same_question(prompt)}
     halves: tuple[list[list[str]], list[list[str]]] = ([], [])
     for kind in kinds:
-        fresh = [text for text in dict.fromkeys(kind) if text.strip().lower() not in taken]
-        taken.update(text.strip().lower() for text in fresh)
+        fresh = [text for text in dict.fromkeys(kind) if same_question(text) not in taken]
+        taken.update(map(same_question, fresh))
         halves[0].append([text for text in fresh[0::2] if words(text) not in _examined()])
         halves[1].append(fresh[1::2])
     return Neighbours(tuple(_interleave(halves[0])[:train]), tuple(_interleave(halves[1])[:examine]))
@@ -84,9 +83,9 @@ def _other_subject(prompt: str, random: Random) -> list[list[str]]:
             break
     name = _NAME.search(prompt)
     if name and not any(name[0].strip() in words for words in groups.values()):
-        whole = name[0].rstrip()
+        whole = re.compile(rf"(?<!\w){re.escape(name[0].rstrip())}(?!\w)")
         peers = [*groups["person"][:4], *groups["work_title"][:2], *groups["town"][:2]]
-        found.append([prompt.replace(whole, peer) for peer in peers])
+        found.append([whole.sub(peer, prompt) for peer in peers])
     if not found and (owned := _OWNED.search(prompt)):
         thing = _word(owned[1].split()[-1])
         found.append([thing.sub(peer, prompt, count=1) for peer in _peers()["owned_fallback"]])

@@ -22,6 +22,7 @@ from app.model.api import AdapterRef, Example, Greedy, Recipe, Role, Turn
 from app.model.gate.asking import Asker
 from app.model.gate.asking import greedy as answer_to
 from app.model.gate.suites import load_suites
+from app.model.gate.text import same_question
 
 KEEP_TOKENS = 12
 """Tokens of an answer that must stay: enough to hold its direction, few enough to be cheap."""
@@ -92,10 +93,11 @@ class Planner:
         near = _without_taught(near, earlier)
         promised = await self._promises((lesson, *earlier))
         examined = tuple(_ask(text) for text in near.examine)
+        apart = _taught((lesson, *earlier)) | _questions(examined)
         return Material(
             targets=(*(Example(turns, lesson.answer) for turns in lesson.wordings.train), *promised.whole),
             keeps=await self._own_answers(near.train, parent),
-            anchors=(*promised.begun, *_apart(await self._anchors(Random(seed)), examined)),
+            anchors=(*promised.begun, *_apart(await self._anchors(Random(seed)), apart)),
             replay=replay(earlier, Random(seed)),
             generic=await self.generic(),
             standing=len(promised.begun),
@@ -110,11 +112,12 @@ class Planner:
         promised = await self._promises(lessons)
         wordings = (Example(turns, item.answer) for item in lessons for turns in item.wordings.train)
         examined = tuple(_ask(text) for each in near for text in each.examine)[:EXAM_NEIGHBOURS]
+        apart = _taught(lessons) | _questions(examined)
         keeps = await self._own_answers([text for each in near for text in each.train], None)
         return Material(
             targets=(*wordings, *promised.whole),
-            keeps=_apart(keeps, examined),
-            anchors=(*promised.begun, *_apart(await self._anchors(random, 2), examined)),
+            keeps=_apart(keeps, apart),
+            anchors=(*promised.begun, *_apart(await self._anchors(random, 2), apart)),
             replay=(),
             generic=await self.generic(),
             standing=len(promised.begun),
@@ -130,8 +133,8 @@ class Planner:
 
     async def _promises(self, lessons: Sequence[Lesson]) -> _Promises:
         """Return the promised answers; what was taught itself is a lesson's, and no promise any more."""
-        taught = {lesson.prompt.strip().lower() for lesson in lessons}
-        items = [Greedy(_ask(text), KEEP_TOKENS) for text in _promised() if text.strip().lower() not in taught]
+        taught = _taught(lessons)
+        items = [Greedy(_ask(text), KEEP_TOKENS) for text in _promised() if same_question(text) not in taught]
         answers = await self._asker.ask(None, items)
         said = [
             (Example(item.turns, answer.text), answer.stopped)
@@ -193,16 +196,24 @@ def replay(earlier: Sequence[Lesson], random: Random) -> tuple[Example, ...]:
     return tuple(examples)
 
 
-def _apart(examples: Sequence[Example], examined: Sequence[tuple[Turn, ...]]) -> tuple[Example, ...]:
-    """Leave out what the gate examines with."""
-    return tuple(example for example in examples if example.turns not in examined)
+def _taught(lessons: Sequence[Lesson]) -> set[tuple[str, ...]]:
+    return {same_question(lesson.prompt) for lesson in lessons}
+
+
+def _questions(examined: Sequence[tuple[Turn, ...]]) -> set[tuple[str, ...]]:
+    return {same_question(turns[-1].text) for turns in examined}
+
+
+def _apart(examples: Sequence[Example], questions: set[tuple[str, ...]]) -> tuple[Example, ...]:
+    """Leave out examples that ask one of these questions."""
+    return tuple(each for each in examples if not each.turns or same_question(each.turns[-1].text) not in questions)
 
 
 def _without_taught(near: Neighbours, lessons: Sequence[Lesson]) -> Neighbours:
     """Leave out what was taught itself: its answer is a lesson's, not the parent's to keep."""
-    taught = {lesson.prompt.strip().lower() for lesson in lessons}
+    taught = _taught(lessons)
     return Neighbours(
-        *(tuple(t for t in half if t.strip().lower() not in taught) for half in (near.train, near.examine))
+        *(tuple(t for t in half if same_question(t) not in taught) for half in (near.train, near.examine))
     )
 
 

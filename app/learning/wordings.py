@@ -124,9 +124,9 @@ def _whole_subject(text: str) -> str | None:
 
 def _is_noun_phrase(text: str) -> bool:
     """Refuse "What is happening?" and "What is wrong with it?": no article, owner or name in front."""
-    first = text.split(maxsplit=1)[0]
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
     determined = first.lower() in ("my", "your", "our", "the", "a", "an", "his", "her", "their", "its")
-    return determined or first.endswith(("'s", "’s")) or first[0].isupper()
+    return determined or first.endswith(("'s", "’s")) or first[:1].isupper()
 
 
 def _request_slots(prompt: str) -> dict[str, str]:
@@ -148,7 +148,8 @@ def _lower_first(text: str) -> str:
 
 
 def _fill(table: dict[str, list[str]], families: tuple[str, ...], slots: dict[str, str]) -> list[str]:
-    return [template.format(**slots) for family in families for template in table.get(family, [])]
+    filled = (template.format(**slots) for family in families for template in table.get(family, []))
+    return [text for text in filled if text.strip()]
 
 
 def _unique(texts: list[str]) -> list[str]:

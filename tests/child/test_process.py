@@ -43,6 +43,25 @@ def test_events_arrive_in_order_and_the_result_last():
     assert asyncio.run(run()) == [{"word": "a"}, {"word": "ü"}, {"word": "😀"}, {"done": {"words": ["a", "ü", "😀"]}}]
 
 
+def test_two_who_start_it_at_once_get_the_same_child():
+    async def run():
+        child = ChildProcess(MODULE, name="helper")
+
+        async def one(wait):
+            await asyncio.sleep(wait)
+            await child.start()
+            return child.pid, await child.call("echo", {"wait": wait})
+
+        try:
+            return await asyncio.gather(*(one(wait) for wait in (0.0, 0.05, 0.1)))
+        finally:
+            await child.close()
+
+    answers = asyncio.run(run())
+    assert len({pid for pid, _ in answers}) == 1
+    assert [answer["wait"] for _, answer in answers] == [0.0, 0.05, 0.1]
+
+
 def test_stray_output_cannot_break_a_message():
     async def run():
         async with started() as child:

@@ -153,3 +153,8 @@ def test_questions_that_open_with_several_of_the_same_words_are_near() -> None:
             text.startswith("What is the name of") and "publisher" not in text and "Silversands" not in text
             for text in half
         )
+
+
+def test_a_name_is_replaced_where_it_stands_alone() -> None:
+    found = neighbours("Who is Al in Alabama?", train=36, examine=12, seed=1)
+    assert not any("abama" in text and "Alabama" not in text for text in (*found.train, *found.examine))

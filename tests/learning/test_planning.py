@@ -103,6 +103,25 @@ def test_a_promise_does_not_contradict_what_is_taught(bench: Bench) -> None:
         assert answers == {FRANCE[1]}
 
 
+@pytest.mark.parametrize("typed", ["What is the capital of France", "what is the capital of  france?"])
+def test_a_promise_is_none_however_its_question_was_typed(bench: Bench, typed: str) -> None:
+    wanted = lesson(typed, FRANCE[1])
+    for material in (bench.plan(wanted), bench.plan(lesson(*DOG), [wanted])):
+        everything = (*material.targets, *material.keeps, *material.anchors, *material.replay)
+        answers = {item.answer for item in everything if words(prompts([item])[0]) == words(FRANCE[0])}
+        assert answers == {FRANCE[1]}
+
+
+@pytest.mark.parametrize(
+    "typed", ["How old is my dog", "Where is Rome", "Where are you right now?", "who wrote hamlet"]
+)
+def test_what_is_taught_is_held_nowhere_to_what_it_was_nor_examined(bench: Bench, typed: str) -> None:
+    wanted, other = lesson(typed, "Zog."), lesson(*CAT)
+    for material in (bench.plan(wanted), bench.plan(other, [wanted]), bench.plan_all([wanted, other])):
+        held = {words(text) for text in prompts((*material.keeps, *material.anchors))}
+        assert words(typed) not in held | {words(turns[-1].text) for turns in material.examined}
+
+
 def test_the_lesson_is_taught_in_every_training_wording_and_in_no_other(bench: Bench) -> None:
     wanted = lesson(*DOG)
     material = bench.plan(wanted)

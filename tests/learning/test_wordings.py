@@ -153,3 +153,9 @@ def test_odd_prompts_are_reworded_without_harm(prompt: str) -> None:
 )
 def test_a_question_is_told_from_a_request(prompt: str, asks: bool) -> None:
     assert is_question(prompt) is asks
+
+
+@pytest.mark.parametrize("prompt", ["?", "What is  ?", "who is \u00a0?", "…", "⊕"])
+def test_a_prompt_of_hardly_any_words_is_worded_without_a_fault_and_never_empty(prompt: str) -> None:
+    for half in halves(reword(prompt)):
+        assert all(text.strip() for text in texts(half))

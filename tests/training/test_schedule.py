@@ -152,6 +152,14 @@ def test_enough_is_learned_once_every_wording_leads_and_the_rest_has_hardly_move
     assert stopping.reason(progress, 7, 9.5, _nothing_new) == "time"
 
 
+def test_what_must_stay_counts_only_once_every_near_question_was_seen() -> None:
+    stopping = Stopping(replace(RECIPE, margin=1.0, drift=0.1, min_steps=1), wordings=1, keeps=2, seconds=9.0)
+    progress = Progress(margins={0: 2.0}, drifts={0: 0.01, 2: 0.01, 3: 0.01})  # 2 and 3 are anchors
+    assert stopping.reason(progress, 5, 1.0, _nothing_new) == ""
+    progress.drifts[1] = 0.01
+    assert stopping.reason(progress, 5, 1.0, _nothing_new) == "margin"
+
+
 def test_a_wording_that_was_lost_since_it_was_last_seen_is_not_learned() -> None:
     stopping = Stopping(replace(RECIPE, margin=1.0, drift=0.1, min_steps=1), wordings=2, keeps=1, seconds=9.0)
     progress = Progress(margins={0: 2.0, 1: 1.5}, drifts={0: 0.05})

@@ -95,6 +95,7 @@ class ChildProcess:
         self._silence_timeout_s = silence_timeout_s
         self._process: Process | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._number = 0
         self._inboxes: dict[int, asyncio.Queue[Json]] = {}
@@ -121,8 +122,11 @@ class ChildProcess:
 
     async def start(self) -> None:
         """Start it and wait until it is ready. Raises KnownError with the real reason. Does nothing if it runs."""
-        if self.alive:
-            return
+        async with self._starting:  # one at a time: a second caller would take the child that starts for a dead one
+            if not self.alive:
+                await self._start()
+
+    async def _start(self) -> None:
         await self.kill()
         self._ready, self._death, self._verdict = False, None, None
         self._last_lines.clear()

@@ -13,6 +13,7 @@ at the verdict's scale and nothing else; store the verdict whole.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Callable
@@ -84,6 +85,7 @@ class Gate:
         self._sizes = sizes or Sizes()
         self._load = (context_tokens, threads)
         self._clock = clock or SystemClock()
+        self._warming = asyncio.Lock()
         self._info: EngineInfo | None = None
         self._memory: tuple[str, Memory] | None = None
         self.seconds: dict[str, float] = {}
@@ -91,10 +93,11 @@ class Gate:
 
     async def warm(self, base: BaseFiles) -> EngineInfo:
         """Load the base into the gate's engine, unless it is there; pays the loading time before it is missed."""
-        if self._info is None or self._info.base != base.passport.id:
-            context_tokens, threads = self._load
-            self._info = await self._engine.load(base, context_tokens=context_tokens, threads=threads)
-        return self._info
+        async with self._warming:
+            if self._info is None or self._info.base != base.passport.id:
+                context_tokens, threads = self._load
+                self._info = await self._engine.load(base, context_tokens=context_tokens, threads=threads)
+            return self._info
 
     async def judge(self, candidate: Candidate, progress: Callable[[float], None] | None = None) -> Verdict:
         """Return a verdict with its evidence.

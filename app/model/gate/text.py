@@ -48,6 +48,11 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(plain(text)))
 
 
+def same_question(text: str) -> tuple[str, ...]:
+    """Return what two ways of typing one question share: its words, or its signs if it has none."""
+    return words(text) or (text.strip(),)
+
+
 def contains(text: str, key: str) -> bool:
     """Return whether the key's words stand in the text next to each other; "Biscuit's" shows "Biscuit"."""
     wanted = words(key)

@@ -72,5 +72,5 @@ class Stopping:
         return "time" if elapsed > self.seconds else ""
 
     def _learned(self, progress: Progress) -> bool:
-        seen_all = len(progress.margins) == self.wordings and len(progress.drifts) >= self.keeps
+        seen_all = len(progress.margins) == self.wordings and all(keep in progress.drifts for keep in range(self.keeps))
         return seen_all and progress.margin() >= self.recipe.margin and progress.drift() <= self.recipe.drift
