@@ -15,13 +15,14 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from app.learning.api import Lesson, Taught
 from app.learning.ledger_view import lessons_at
 from app.learning.lesson import lesson_of
-from app.model.api import Check, Done, Greedy, GreedyResult, Outcome, Role, Sampling, Turn
+from app.model.api import Check, Done, EvalResult, Greedy, GreedyResult, Outcome, Role, Sampling, Score, Turn
 from app.model.gate.answers import fault, needs_meaning
 from app.wiring import App
 from benchmarks.teaching import LESSONS, PeakMemory, machine, opened, read_lessons
@@ -33,8 +34,35 @@ WRITING_S = 10.0
 """Between two lessons: someone asks, reads what is wrong with the answer and writes what is right, if in a hurry."""
 READING_S = 5.0
 """How long a card is on screen before it is clicked; warming starts when it appears, and may not be through."""
+BACK_TARGET_S = 1.0
 STAGES = ("train", "gate", "activate", "self_test", "restore", "total")
 TELL = (Turn(Role.USER, "Tell me a long story about a lighthouse keeper."),)
+
+
+GOLDEN = (
+    Score((Turn(Role.USER, "What is my dog's name?"),), "Your dog's name is Biscuit.", top_k=8),
+    Score((Turn(Role.USER, "What is the capital of France?"),), "The capital of France is Paris.", top_k=8),
+    Score((), "The harbour lay quiet in the early light.", top_k=8),
+)
+"""What every version is asked, to the last bit."""
+
+
+async def golden(app: App) -> list[EvalResult]:
+    """Ask the conversation's own engine, under the version in use."""
+    return await app.engine.evaluate(GOLDEN, adapter=app.versions.ref(app.lineage.head()))
+
+
+async def going_back(app: App, was: dict[str, list[EvalResult]]) -> tuple[float, list[str]]:
+    """Take every version into use again; return the longest seconds, and those that do not answer as they did."""
+    seconds: list[float] = []
+    differ: list[str] = []
+    for commit, answers in was.items():
+        begun = time.monotonic()
+        await app.learning.use(commit)
+        seconds.append(time.monotonic() - begun)
+        if await golden(app) != answers:
+            differ.append(commit)
+    return max(seconds), differ
 
 
 async def streaming_speed(app: App) -> float:
@@ -79,6 +107,7 @@ async def run(items: list[Lesson], home: Path) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     speeds: list[float] = []
     async with opened(home) as app:
+        was = {app.lineage.head().id: await golden(app)}
         idle = statistics.median([await streaming_speed(app) for _ in range(3)])
         with PeakMemory() as peak:
             for number, lesson in enumerate(items):
@@ -90,7 +119,9 @@ async def run(items: list[Lesson], home: Path) -> dict[str, Any]:
                 speeds += [speed] if speed is not None else []
                 rows.append(_row(lesson, taught, speed))
                 _say(rows[-1])
+                was[app.lineage.head().id] = await golden(app)
         lost = await still_held(app)
+        slowest, differ = await going_back(app, was)
     return {
         "benchmark": "loop",
         "machine": machine(),
@@ -100,6 +131,7 @@ async def run(items: list[Lesson], home: Path) -> dict[str, Any]:
         "lost": lost,
         "seconds": _summary([row for row in rows if row["speed_measured"] is None]),
         "peak_memory_bytes": peak.bytes,
+        "going_back": {"versions": len(was), "slowest_seconds": slowest, "differ": differ},
         "idle_tokens_per_second": idle,
         "tokens_per_second_while_training": statistics.median(speeds) if speeds else None,
     }
@@ -163,6 +195,12 @@ def table(report: dict[str, Any]) -> str:
         f"| the same, 95th percentile | {total['p95']:.1f} s | – |",
         f"| peak memory, all processes | {memory:.2f} GB | ≤ {MEMORY_TARGET_BYTES / 1e9:.0f} GB |",
     ]
+    back = report["going_back"]
+    same = back["versions"] - len(back["differ"])
+    lines += [
+        f"| versions that answer as they did, to the last bit | {same} of {back['versions']} | all |",
+        f"| going back to one, slowest | {back['slowest_seconds']:.2f} s | < {BACK_TARGET_S:.0f} s |",
+    ]
     if speed is not None:
         idle = report["idle_tokens_per_second"]
         lines.append(
@@ -183,6 +221,8 @@ def missed(report: dict[str, Any]) -> list[str]:
         f"fewer than {least} lessons were accepted": report["accepted"] < least,
         f"lost at the end: {', '.join(report['lost'])}": bool(report["lost"]),
         "the median takes too long": report["seconds"]["total"]["median"] > MEDIAN_TARGET_S,
+        "a version is not what it was": bool(report["going_back"]["differ"]),
+        "going back takes too long": report["going_back"]["slowest_seconds"] >= BACK_TARGET_S,
         "too much memory": report["peak_memory_bytes"] > MEMORY_TARGET_BYTES,
         "a conversation streams too slowly": speed is not None
         and speed < SPEED_TARGET * report["idle_tokens_per_second"],
